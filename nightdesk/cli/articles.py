@@ -1,0 +1,141 @@
+"""`nightdesk articles`: what became of the topics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.markdown import Markdown
+from rich.text import Text
+
+from nightdesk.cli.compose import open_database
+from nightdesk.cli.output import articles_table, complain, console, print_json
+from nightdesk.config import load_settings
+from nightdesk.insights import STATES, article_detail
+from nightdesk.insights import articles as all_articles
+from nightdesk.money import show_usd
+
+app = typer.Typer(help="Articles: what became of the topics.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(
+    state: Annotated[str | None, typer.Option(help=f"Only this state: {', '.join(STATES)}.")] = None,
+    site: Annotated[str | None, typer.Option(help="Only this site.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List articles with state, words, cost and page."""
+    if state is not None and state not in STATES:
+        raise typer.BadParameter(f"'{state}' is not one of {', '.join(STATES)}", param_hint="--state")
+    with open_database(load_settings()) as database, database.reading() as session:
+        found = all_articles(session)
+    found = [
+        one for one in found if (state is None or one.state == state) and (site is None or one.site == site)
+    ]
+    if as_json:
+        print_json(found)
+    elif found:
+        console.print(articles_table(found))
+    else:
+        console.print("no such articles")
+
+
+@app.command()
+def show(
+    number: Annotated[int, typer.Argument(help="The article's number in the list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show brief, outline, draft, revision, gate verdict, publication and cost of one article."""
+    with open_database(load_settings()) as database, database.reading() as session:
+        detail = article_detail(session, number)
+    if detail is None:
+        complain(f"there is no article {number}: see `nightdesk articles list`")
+        raise typer.Exit(1)
+    if as_json:
+        print_json(detail)
+    else:
+        _print(detail)
+
+
+def _print(detail: dict[str, Any]) -> None:
+    summary = detail["summary"]
+    _heading(f"{summary.number}. {summary.topic}")
+    _line("site", f"{summary.site} ({summary.language}), priority {summary.priority}")
+    _line("state", f"{summary.state} ({summary.phase})")
+    for reason in summary.reasons:
+        passage = f" «{reason['passage']}»" if reason["passage"] else ""
+        _line("reason", f"{reason['rule']}: {reason['message']}{passage}")
+    for source in detail["sources"]:
+        _line("source", f"{source['url']}: {source['error'] or str(source['characters']) + ' characters'}")
+    _brief(detail["brief"])
+    _outline(detail["outline"])
+    _text(detail["draft"], detail["revision"])
+    _verdict(detail["revision"])
+    if publication := detail["publication"]:
+        _heading("publication")
+        _line("page", f"{publication['url']} ({publication['state']})")
+        _line("verified", str(publication["verified_at"]))
+    _heading("cost by phase")
+    for row in detail["cost_by_phase"]:
+        _line(row["phase"], show_usd(row["cost_usd"]))
+    _line("total", f"{show_usd(summary.cost_usd)}, {summary.tokens} tokens")
+    for letter in detail["dead_letters"]:
+        _heading(f"dead letter ({letter['phase']}, brought by {letter['layer']})")
+        _line(letter["error_class"], letter["message"])
+
+
+def _heading(text: str) -> None:
+    console.print()
+    console.print(Text(text, style="bold"), soft_wrap=True)
+
+
+def _line(name: str, value: str) -> None:
+    console.print(Text(f"{name:>12}  ", style="dim"), Text(value), sep="", soft_wrap=True)
+
+
+def _brief(brief: dict[str, Any] | None) -> None:
+    if brief is None:
+        return
+    _heading(f"brief ({brief['prompt_version']}, {brief['model']})")
+    _line("angle", brief["angle"])
+    _line("audience", brief["audience"])
+    for question in brief["questions"]:
+        _line("question", question)
+    for fact in brief["facts"]:
+        _line("fact", f"{fact['statement']} «{fact['quote']}» {fact['source_url']}")
+    _line("notes", brief["notes"])
+
+
+def _outline(outline: dict[str, Any] | None) -> None:
+    if outline is None:
+        return
+    _heading(f"outline ({outline['prompt_version']}, {outline['model']}): {outline['title']}")
+    for section in outline["sections"]:
+        _line("h2", section["heading"])
+
+
+def _text(draft: dict[str, Any] | None, revision: dict[str, Any] | None) -> None:
+    if draft is not None:
+        _heading(f"draft ({draft['prompt_version']}, {draft['model']}), {draft['words']} words")
+        _line("title", draft["title"])
+    if revision is None:
+        return
+    _heading(
+        f"revision {revision['round']} ({revision['prompt_version']}, {revision['model']}), "
+        f"{revision['words']} words"
+    )
+    for name in ("title", "slug", "excerpt", "meta_description"):
+        _line(name.replace("_", " "), revision[name])
+    for change in revision["changes"]:
+        _line("change", change)
+    console.print()
+    console.print(Markdown(revision["markdown"]))
+
+
+def _verdict(revision: dict[str, Any] | None) -> None:
+    verdict = (revision or {}).get("verdict")
+    if verdict is None:
+        return
+    _heading(f"quality gate: {'passed' if verdict['ok'] else 'held'} (rules {verdict['gate_version']})")
+    for finding in verdict["findings"]:
+        _line(finding["rule"], f"{finding['message']} «{finding['passage']}»")

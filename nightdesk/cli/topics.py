@@ -1,0 +1,96 @@
+"""`nightdesk topics`: what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nightdesk.cli.compose import job_limits, open_database
+from nightdesk.cli.output import articles_table, console, print_json
+from nightdesk.config import load_settings
+from nightdesk.desk.topics import Topic, add_topics, parse_topic, read_topics
+from nightdesk.errors import InputError, InputProblem
+from nightdesk.world import RealWorld
+
+app = typer.Typer(help="Topics: what is asked for.", no_args_is_help=True)
+
+
+def topic_from_options(sites: list[str], **cells: str) -> Topic:
+    """A topic from command-line options.
+
+    Raises:
+        InputError: naming each option that is wrong.
+    """
+    problems: list[InputProblem] = []
+    topic = parse_topic(cells, sites, problems)
+    if topic is None:
+        named = [InputProblem(f"--{problem.column}: {problem.message}") for problem in problems]
+        raise InputError("the topic", named)
+    return topic
+
+
+@app.command()
+def add(
+    topic: Annotated[str, typer.Option(help="What the article is about.")],
+    keyword: Annotated[str, typer.Option(help="What its readers search for.")],
+    site: Annotated[str, typer.Option(help="Where it is published.")],
+    language: Annotated[str, typer.Option(help="en, sr-Latn, sr-Cyrl, te.")] = "en",
+    priority: Annotated[int, typer.Option(min=0, max=9, help="9 is first.")] = 0,
+    audience: Annotated[str, typer.Option(help="For whom it is written.")] = "",
+    min_words: Annotated[int, typer.Option(min=50, max=10_000)] = 300,
+    source: Annotated[list[str] | None, typer.Option(help="A page or feed to read; repeatable.")] = None,
+) -> None:
+    """Add one topic to the queue."""
+    settings = load_settings()
+    wanted = topic_from_options(
+        list(settings.sites),
+        topic=topic.strip(),
+        keyword=keyword.strip(),
+        site=site,
+        language=language,
+        priority=str(priority),
+        audience=audience,
+        min_words=str(min_words),
+        sources=" ".join(source or ()),
+    )
+    with open_database(settings) as database, database.transaction() as session:
+        add_topics(session, RealWorld(), [wanted], job_limits(settings), source="the topic")
+    console.print("1 topic added")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns topic, keyword, site and optionally "
+                                              "language, priority, audience, min_words, sources.")],
+    skip_existing: Annotated[bool, typer.Option(help="Leave out topics that are there already.")] = False,
+) -> None:  # fmt: skip
+    """Add the topics of a CSV file: all of them or, if anything is wrong, none."""
+    settings = load_settings()
+    topics = read_topics(file, settings.sites)
+    with open_database(settings) as database, database.transaction() as session:
+        done = add_topics(
+            session,
+            RealWorld(),
+            topics,
+            job_limits(settings),
+            source=str(file),
+            skip_existing=skip_existing,
+        )
+    console.print(f"{done.added} topics added, {done.existing} were there already")
+
+
+@app.command("list")
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show all topics and where their articles stand."""
+    from nightdesk.insights import articles
+
+    with open_database(load_settings()) as database, database.reading() as session:
+        found = articles(session)
+    if as_json:
+        print_json(found)
+    elif found:
+        console.print(articles_table(found))
+    else:
+        console.print("no topics yet: add some with `nightdesk topics add` or `nightdesk topics import`")

@@ -1,0 +1,147 @@
+"""Sessions on Postgres through psycopg 3, fit for a transaction-mode pooler.
+
+Nothing may live in a database session: every setting is `SET LOCAL`, no prepared statements, no
+start-up options. The edge (a command, a task, a request) opens `transaction()`, which commits; the
+domain's functions take the session, and at most flush.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
+from sqlmodel import Session
+
+from nightdesk.errors import DatabaseError
+from nightdesk.text import storable_json
+
+SCHEMA = "nightdesk"
+STATEMENT_TIMEOUT_MS = 30_000
+LOCK_TIMEOUT_MS = 10_000
+_LIMITS = text(
+    "SELECT set_config('statement_timeout', :statement, true), "
+    "set_config('lock_timeout', :lock, true), "
+    "set_config('idle_in_transaction_session_timeout', :idle, true), "
+    "set_config('nightdesk.now', :now, true)"
+)
+
+
+def parse_url(url: str) -> URL:
+    """A SQLAlchemy URL on psycopg 3 from any `postgres://` or `postgresql://` one.
+
+    Raises:
+        DatabaseError: if it names no Postgres.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise DatabaseError(
+            "NIGHTDESK_DATABASE_URL is not a URL: it looks like postgresql://user:password@host/name"
+        ) from None
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise DatabaseError(
+            f"NIGHTDESK_DATABASE_URL names '{parsed.drivername}': Nightdesk works on Postgres only"
+        )
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+class Database:
+    """A pool of connections and the two ways to use it.
+
+    `simulated_now` makes `nightdesk.now()` answer that instant, in each transaction of this object.
+    """
+
+    def __init__(self, url: str | URL, *, pool_size: int = 8) -> None:
+        self.url = parse_url(url) if isinstance(url, str) else url
+        self.simulated_now: datetime | None = None
+        self.engine: Engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_pre_ping=True,
+            connect_args={"prepare_threshold": None, "connect_timeout": 10},
+        )
+        event.listen(self.engine, "connect", _register_types)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A session that commits at the end of the block and rolls back if it raises."""
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            self._set_limits(session)
+            yield session
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session in a read-only transaction."""
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            session.connection().execute(text("SET TRANSACTION READ ONLY"))
+            self._set_limits(session)
+            yield session
+
+    def _set_limits(self, session: Session) -> None:
+        session.connection().execute(
+            _LIMITS,
+            {
+                "statement": str(STATEMENT_TIMEOUT_MS),
+                "lock": str(LOCK_TIMEOUT_MS),
+                "idle": str(2 * STATEMENT_TIMEOUT_MS),
+                "now": self.simulated_now.isoformat() if self.simulated_now else "",
+            },
+        )
+
+    def check(self) -> None:
+        """Connect once.
+
+        Raises:
+            DatabaseError: with the server's own words if that fails.
+        """
+        try:
+            with self.engine.connect() as connection:
+                version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
+        except OperationalError as error:
+            where = self.url.render_as_string(hide_password=True)
+            cause = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
+            raise DatabaseError(f"cannot connect to {where}: {cause}") from None
+        if version < 150_000:
+            raise DatabaseError(f"this Postgres is version {version // 10_000}: Nightdesk needs 15 or newer")
+
+    def dispose(self) -> None:
+        """Close the pool."""
+        self.engine.dispose()
+
+
+def _register_types(connection: Any, _record: ConnectionPoolEntry) -> None:
+    # Times leave the database as aware UTC, whatever the server's or the pooler's time zone is.
+    connection.adapters.register_loader("timestamptz", _UtcLoader)
+
+
+def _utc_loader() -> type[Any]:
+    from datetime import UTC
+
+    from psycopg.types.datetime import TimestamptzLoader
+
+    class UtcLoader(TimestamptzLoader):
+        def load(self, data: Any) -> datetime:
+            return super().load(data).astimezone(UTC)
+
+    return UtcLoader
+
+
+_UtcLoader = _utc_loader()
+
+
+def now(session: Session) -> datetime:
+    """The database's time: the only clock that decides anything."""
+    return session.connection().execute(text("SELECT nightdesk.now()")).scalar_one()  # type: ignore[no-any-return]
+
+
+def bind_json(value: Any) -> str | None:
+    """A value for `cast(:name AS jsonb)`, cleaned of what jsonb refuses (NUL, surrogates, NaN)."""
+    return None if value is None else json.dumps(storable_json(value), ensure_ascii=False)

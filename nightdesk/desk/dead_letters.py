@@ -1,0 +1,96 @@
+"""From `failed` to `dead`: one idempotent way, whoever brings the job."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import text
+from sqlmodel import Session, select
+
+from nightdesk.db import bind_json
+from nightdesk.desk.phases import MODEL_PHASES
+from nightdesk.desk.queue import Claim
+from nightdesk.models.article import Article
+from nightdesk.models.job import Job
+from nightdesk.models.phase_outputs import RevisionRow
+from nightdesk.states import Phase
+
+_FAILED = text("""
+    SELECT id FROM nightdesk.jobs WHERE state = 'failed' AND id = ANY(:ids) ORDER BY id FOR UPDATE
+""")
+
+_ADD = text("""
+    INSERT INTO nightdesk.dead_letters (job_id, claim_no, article_id, phase, input, error_class, message,
+        stack, attempts, cost_usd, run, layer)
+    SELECT j.id, j.claim_no, j.article_id, j.phase, cast(:input AS jsonb),
+           coalesce(j.error_class, 'unknown'), coalesce(j.reason, ''), coalesce(last.error_stack, ''),
+           (SELECT coalesce(jsonb_agg(to_jsonb(a) - 'id' ORDER BY a.claim_no), '[]')
+            FROM nightdesk.job_attempts a WHERE a.job_id = j.id),
+           (SELECT coalesce(sum(CASE WHEN reverses IS NULL THEN amount ELSE -amount END), 0)
+            FROM nightdesk.ledger_entries WHERE article_id = j.article_id AND book = 'money'),
+           last.run, :layer
+    FROM nightdesk.jobs j
+    LEFT JOIN nightdesk.job_attempts last ON last.job_id = j.id AND last.claim_no = j.claim_no
+    WHERE j.id = :job_id
+    ON CONFLICT (job_id, claim_no) DO NOTHING
+""")
+
+_BURY = text("""
+    UPDATE nightdesk.jobs SET state = 'dead', updated_at = nightdesk.now()
+    WHERE id = :job_id AND state = 'failed'
+""")
+
+
+def route_failed(session: Session, job_ids: Sequence[int], layer: str) -> int:
+    """Give every `failed` job among these a dead letter with its full context; returns how many.
+
+    A second call, by this layer or another, changes nothing.
+    """
+    failed = session.connection().execute(_FAILED, {"ids": list(job_ids)}).scalars().all()
+    for job_id in failed:
+        values = {"job_id": job_id, "layer": layer, "input": bind_json(job_input(session, job_id))}
+        session.connection().execute(_ADD, values)
+        session.connection().execute(_BURY, {"job_id": job_id})
+    return len(failed)
+
+
+def job_input(session: Session, job_id: int) -> dict[str, Any]:
+    """All that a job was given: the article's ask and the phase's typed input, as far as it exists."""
+    job = session.exec(select(Job).where(Job.id == job_id)).one()
+    article = session.exec(select(Article).where(Article.id == job.article_id)).one()
+    given: dict[str, Any] = {"article": article.model_dump(mode="json")}
+    try:
+        with session.begin_nested():
+            given["phase"] = _phase_input(session, job)
+    except Exception as error:
+        # The input may be what broke the job: the letter must be written all the same.
+        given["phase"] = f"could not be read: {type(error).__name__}: {error}"
+    return given
+
+
+def _phase_input(session: Session, job: Job) -> dict[str, Any]:
+    assert job.id is not None
+    phase = Phase(job.phase)
+    if phase is Phase.PUBLISH:
+        rows = session.exec(select(RevisionRow).where(RevisionRow.article_id == job.article_id)).all()
+        return {"revisions": [row.model_dump(mode="json") for row in rows]}
+    return MODEL_PHASES[phase].inputs(session, _as_claim(job, job.id)).model_dump(mode="json")
+
+
+def _as_claim(job: Job, job_id: int) -> Claim:
+    return Claim(
+        job_id=job_id,
+        claim_no=job.claim_no,
+        run="",
+        article_id=uuid.UUID(str(job.article_id)),
+        phase=Phase(job.phase),
+        round=job.round,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        site=job.site,
+        provider=job.provider,
+        model=job.model,
+        prompt_version=job.prompt_version,
+    )

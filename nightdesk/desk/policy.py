@@ -1,0 +1,86 @@
+"""The failure policy: what each class of failure leads to. One table, applied by every runner.
+
+class          within the attempt            then
+transient      again after 1, 4, 12 s        wait 30 min; after 3 attempts failed
+told to wait   sleep up to 30 s              the lane pauses for everybody, wait, not counted
+blocked        -                             the lane pauses for everybody, wait, not counted
+permanent      -                             failed at once
+needs person   -                             needs review, with the reasons
+over job cap   -                             failed at once; waits if only unknown cost did it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nightdesk.errors import FailureClass, JobError, Lane, OverJobCap, ToldToWait
+from nightdesk.states import JobState
+
+#: Waits before the retries within one attempt, and how much longer each may randomly get.
+RETRY_DELAYS_S = (1.0, 4.0, 12.0)
+RETRY_JITTER = 0.3
+#: A wait that a provider asks for is slept through up to this; beyond it the job gives its place back.
+SLEEP_AT_MOST_S = 30.0
+#: How often within one attempt.
+SLEEPS_AT_MOST = 5
+ATTEMPTS = 3
+NEXT_ATTEMPT_S = 1_800.0
+NEXT_ATTEMPT_JITTER = 0.1
+PAUSE_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a job whose attempt ended in an error."""
+
+    state: JobState
+    wait_s: float | None = None  #: for `waiting`: until it is due
+    counted: bool = True  #: false: the attempt is given back
+    pause: Lane | None = None  #: the lane to close for everybody, for `wait_s`
+
+
+def retry_after_s(error: BaseException, retries: int, sleeps: int, chance: float) -> float | None:
+    """How long to wait before trying again within the attempt; None if it has ended.
+
+    Args:
+        retries: retries made so far for transient errors.
+        sleeps: waits made so far that a provider asked for.
+        chance: a number in [0, 1) for the jitter.
+    """
+    if not isinstance(error, JobError):
+        return None
+    match error.failure_class:
+        case FailureClass.TRANSIENT if retries < len(RETRY_DELAYS_S):
+            return RETRY_DELAYS_S[retries] * (1 + RETRY_JITTER * chance)
+        case FailureClass.TOLD_TO_WAIT if sleeps < SLEEPS_AT_MOST:
+            assert isinstance(error, ToldToWait)
+            return error.retry_after_s if error.retry_after_s <= SLEEP_AT_MOST_S else None
+        case _:
+            return None
+
+
+def decide(error: BaseException, *, attempts: int, max_attempts: int, chance: float) -> Verdict:
+    """What becomes of the job. `attempts` counts the one that just ended.
+
+    An error that nobody planned for is a bug: the job fails at once, with its stack.
+    """
+    if not isinstance(error, JobError):
+        return Verdict(JobState.FAILED)
+    later_s = NEXT_ATTEMPT_S * (1 + NEXT_ATTEMPT_JITTER * (2 * chance - 1))
+    match error.failure_class:
+        case FailureClass.TRANSIENT:
+            if attempts >= max_attempts:
+                return Verdict(JobState.FAILED)
+            return Verdict(JobState.WAITING, wait_s=later_s)
+        case FailureClass.TOLD_TO_WAIT:
+            assert isinstance(error, ToldToWait)
+            wait_s = max(error.retry_after_s, 1.0)
+            return Verdict(JobState.WAITING, wait_s=wait_s, counted=False, pause=error.lane)
+        case FailureClass.BLOCKED:
+            return Verdict(JobState.WAITING, wait_s=PAUSE_S, counted=False, pause=error.lane)
+        case FailureClass.NEEDS_PERSON:
+            return Verdict(JobState.NEEDS_REVIEW)
+        case FailureClass.OVER_JOB_CAP if isinstance(error, OverJobCap) and error.only_unknown:
+            return Verdict(JobState.WAITING, wait_s=later_s, counted=False)
+        case FailureClass.PERMANENT | FailureClass.OVER_JOB_CAP:
+            return Verdict(JobState.FAILED)

@@ -1,0 +1,111 @@
+"""Whether a text is in the language it was asked for, by its letters and by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Protocol, cast
+
+import regex
+
+from nightdesk.desk.quality.article import Article, Kind
+from nightdesk.desk.quality.verdict import Finding, finding
+from nightdesk.desk.quality.words import split_words
+from nightdesk.languages import Language
+
+# Foreign names are no mismatch; a text whose letters are mostly foreign is. A single block may
+# hold more of them than the whole article.
+_MIN_LETTERS = 40
+_MIN_SHARE = 0.5
+_MIN_BLOCK_LETTERS = 100
+_MIN_BLOCK_SHARE = 0.3
+
+# The classifier is sure of a language from about this many words on.
+_MIN_WORDS = 40
+# By how much (log-probability per word) the best language must beat the accepted ones: another
+# language leads by 8 and more, the right one full of foreign names trails by up to 3.
+_MIN_LEAD_PER_WORD = 5.0
+# What the classifier calls each language. South Slavic standards share their words, so Serbian in
+# Latin script comes out as any of them.
+_ACCEPTED: dict[str, frozenset[str]] = {
+    "en": frozenset({"en"}),
+    "sr-Latn": frozenset({"sr", "hr", "bs", "sl", "sh"}),
+    "sr-Cyrl": frozenset({"sr", "mk", "bs"}),
+    "te": frozenset({"te"}),
+}
+
+_LETTER = regex.compile(r"\p{L}")
+_LATIN_LETTER = regex.compile(r"\p{Script=Latin}")
+_CYRILLIC_LETTER = regex.compile(r"\p{Script=Cyrillic}")
+_LATIN_LIKE_CYRILLIC = frozenset("aceiopxyjABCEHIJKMOPTXY")
+_CYRILLIC_LIKE_LATIN = frozenset("асеорхуіјѕАВЕНКМОРСТХУІЈЅ")
+_MIN_MIXED_LETTERS = 3
+
+
+def check_language(article: Article, language: Language) -> Iterator[Finding]:
+    """`language_mismatch`, at most once: the whole article, else its first foreign paragraph."""
+    whole = article.own
+    reason = _foreign(whole, language, _MIN_LETTERS, _MIN_SHARE)
+    if reason:
+        yield finding("language_mismatch", reason, whole)
+        return
+    for block in article.blocks:
+        if block.kind not in (Kind.PARAGRAPH, Kind.ITEM):
+            continue
+        reason = _foreign(block.own, language, _MIN_BLOCK_LETTERS, _MIN_BLOCK_SHARE)
+        if reason:
+            yield finding("language_mismatch", reason, block.own)
+            return
+
+
+def check_script_mix(article: Article) -> Iterator[Finding]:
+    """`script_mix`: words in which look-alike letters of the other alphabet stand."""
+    seen: set[str] = set()
+    for word in split_words(article.prose):
+        if word not in seen and _mixed(word):
+            seen.add(word)
+            yield finding(
+                "script_mix",
+                "Write this word in one alphabet: it has look-alike letters of another.",
+                word,
+            )
+
+
+def _mixed(word: str) -> bool:
+    latin = _LATIN_LETTER.findall(word)
+    cyrillic = _CYRILLIC_LETTER.findall(word)
+    if not latin or not cyrillic or len(latin) + len(cyrillic) < _MIN_MIXED_LETTERS:
+        return False
+    # "SMSови" is no accident: neither half could pass for the other alphabet.
+    return _LATIN_LIKE_CYRILLIC.issuperset(latin) or _CYRILLIC_LIKE_LATIN.issuperset(cyrillic)
+
+
+def _foreign(text: str, language: Language, min_letters: int, min_share: float) -> str | None:
+    letters = len(_LETTER.findall(text))
+    if letters < min_letters:
+        return None
+    own = len(regex.findall(rf"\p{{Script={language.script}}}", text))
+    own_letters = min(own, letters)  # vowel signs are of the script but no letters
+    if own_letters < min_share * letters:
+        return f"Write this in {language.name}: most of its letters are not {language.script}."
+    accepted = _ACCEPTED.get(language.tag)
+    words = len(split_words(text))
+    if accepted is None or words < _MIN_WORDS:
+        return None
+    ranked = _classifier().rank(text)
+    best_name, best = ranked[0]
+    lead = best - max((score for name, score in ranked if name in accepted), default=best)
+    if best_name in accepted or lead < _MIN_LEAD_PER_WORD * words:
+        return None
+    return f"Write this in {language.name}: it reads as the language with the code '{best_name}'."
+
+
+class _Classifier(Protocol):
+    def rank(self, text: str) -> list[tuple[str, float]]: ...
+
+
+@cache
+def _classifier() -> _Classifier:
+    import py3langid  # type: ignore[import-untyped]  # loads its model: 1 s, and short texts never ask
+
+    return cast(_Classifier, py3langid)

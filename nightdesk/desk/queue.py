@@ -1,0 +1,280 @@
+"""The queue: rows in Postgres, claimed in batches, every write fenced by the claim number.
+
+Each function takes a session and leaves the commit to its caller. Writes by a worker end in
+`Fenced` if its claim has ended in the meantime: then nothing of its transaction may stay.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlalchemy import text
+from sqlmodel import Session
+
+from nightdesk.db import bind_json
+from nightdesk.desk.failure_record import FailureRecord
+from nightdesk.desk.policy import ATTEMPTS, Verdict
+from nightdesk.errors import Fenced
+from nightdesk.states import JobState, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one job may use over all its attempts."""
+
+    max_tokens: int
+    max_usd: Decimal
+    max_attempts: int = ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What a phase is done with; the first claim of a job keeps it for all its attempts."""
+
+    provider: str | None = None
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job that this worker holds until its lease ends."""
+
+    job_id: int
+    claim_no: int
+    run: str
+    article_id: uuid.UUID
+    phase: Phase
+    round: int
+    attempts: int
+    max_attempts: int
+    site: str
+    provider: str | None
+    model: str | None
+    prompt_version: str | None
+
+
+_ADD = text("""
+    INSERT INTO nightdesk.jobs (article_id, phase, round, state, priority, claim_no, attempts, site,
+        max_attempts, max_tokens, max_usd)
+    SELECT a.id, :phase, :round, 'ready', a.priority, 0, 0, a.site, :max_attempts, :max_tokens, :max_usd
+    FROM nightdesk.articles a WHERE a.id = :article_id
+    ON CONFLICT (article_id, phase, round) DO NOTHING
+""")
+
+# The rows are chosen in a materialised CTE: a plain sub-select may be evaluated again and lock more.
+_CLAIM = """
+    WITH chosen AS MATERIALIZED (
+        SELECT id FROM nightdesk.jobs
+        WHERE state = 'ready' AND phase = :phase {only}
+        ORDER BY priority DESC, created_at, id
+        LIMIT :limit FOR UPDATE SKIP LOCKED
+    ), claimed AS (
+        UPDATE nightdesk.jobs j
+        SET state = 'leased', locked_by = :run, claim_no = claim_no + 1, attempts = attempts + 1,
+            locked_until = nightdesk.now() + make_interval(secs => :lease_s),
+            provider = coalesce(provider, :provider), model = coalesce(model, :model),
+            prompt_version = coalesce(prompt_version, :prompt_version),
+            reason = NULL, reasons = NULL, due_at = NULL, error_class = NULL, updated_at = nightdesk.now()
+        FROM chosen WHERE j.id = chosen.id
+        RETURNING j.id, j.claim_no, j.article_id, j.phase, j.round, j.attempts, j.max_attempts, j.site,
+                  j.provider, j.model, j.prompt_version, j.priority, j.created_at
+    ), attempt AS (
+        INSERT INTO nightdesk.job_attempts (job_id, claim_no, run, counted, model, prompt_version)
+        SELECT id, claim_no, :run, true, model, prompt_version FROM claimed
+    )
+    SELECT * FROM claimed ORDER BY priority DESC, created_at, id
+"""
+_CLAIM_ANY = text(_CLAIM.format(only=""))
+_CLAIM_OF = text(_CLAIM.format(only="AND article_id = ANY(:articles)"))
+
+_RENEW = text("""
+    UPDATE nightdesk.jobs SET locked_until = nightdesk.now() + make_interval(secs => :lease_s)
+    WHERE id = :job_id AND state = 'leased' AND claim_no = :claim_no
+""")
+
+_RELEASE = text("""
+    UPDATE nightdesk.jobs
+    SET state = :state, reason = :reason, reasons = cast(:reasons AS jsonb), error_class = :error_class,
+        due_at = nightdesk.now() + make_interval(secs => :wait_s),
+        attempts = attempts - :given_back, locked_by = NULL, locked_until = NULL,
+        updated_at = nightdesk.now()
+    WHERE id = :job_id AND state = 'leased' AND claim_no = :claim_no
+""")
+
+_END_ATTEMPT = text("""
+    UPDATE nightdesk.job_attempts
+    SET ended_at = nightdesk.now(), outcome = :outcome, counted = :counted, error_class = :error_class,
+        error_message = :error_message, error_stack = :error_stack
+    WHERE job_id = :job_id AND claim_no = :claim_no
+""")
+
+_WAKE = text("""
+    UPDATE nightdesk.jobs SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
+    WHERE id IN (SELECT id FROM nightdesk.jobs
+                 WHERE state = 'waiting' AND due_at <= nightdesk.now()
+                 ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED)
+""")
+
+_EXPIRED = "locked_until <= nightdesk.now()"
+_OF_DEAD_RUN = "locked_by = :run"
+# Re-checked inside the update: a worker may have finished since the rows were chosen.
+_RESCUE = """
+    WITH lost AS MATERIALIZED (
+        SELECT id FROM nightdesk.jobs WHERE state = 'leased' AND {which}
+        ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+    ), rescued AS (
+        UPDATE nightdesk.jobs j
+        SET state = CASE WHEN attempts >= max_attempts THEN 'failed' ELSE 'ready' END,
+            reason = 'the worker of attempt ' || attempts || ' ended without a word',
+            error_class = CASE WHEN attempts >= max_attempts THEN 'lease_expired' END,
+            locked_by = NULL, locked_until = NULL, updated_at = nightdesk.now()
+        FROM lost WHERE j.id = lost.id AND j.state = 'leased'
+        RETURNING j.id, j.claim_no, j.state
+    ), ended AS (
+        UPDATE nightdesk.job_attempts a
+        SET ended_at = nightdesk.now(), outcome = 'lease expired', error_class = 'lease_expired',
+            error_message = 'the worker ended without a word (killed, crashed or cut off)'
+        FROM rescued r WHERE a.job_id = r.id AND a.claim_no = r.claim_no
+    )
+    SELECT id FROM rescued ORDER BY id
+"""
+_RESCUE_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
+_RESCUE_RUN = text(_RESCUE.format(which=_OF_DEAD_RUN))
+
+
+def add_job(session: Session, article_id: uuid.UUID, phase: Phase, round: int, limits: Limits) -> None:
+    """Add a ready job; a second one for the same article, phase and round changes nothing."""
+    session.connection().execute(
+        _ADD,
+        {
+            "article_id": article_id,
+            "phase": phase,
+            "round": round,
+            "max_attempts": limits.max_attempts,
+            "max_tokens": limits.max_tokens,
+            "max_usd": limits.max_usd,
+        },
+    )
+
+
+def claim(
+    session: Session,
+    *,
+    run: str,
+    phase: Phase,
+    limit: int,
+    lease_s: float,
+    pin: Pin,
+    articles: Sequence[uuid.UUID] | None = None,
+) -> list[Claim]:
+    """Take up to `limit` ready jobs of a phase, the highest priority first, the oldest among equals.
+
+    The attempt is counted here, so that a job which kills its worker is bounded.
+    """
+    values: dict[str, object] = {
+        "run": run,
+        "phase": phase,
+        "limit": limit,
+        "lease_s": lease_s,
+        "provider": pin.provider,
+        "model": pin.model,
+        "prompt_version": pin.prompt_version,
+    }
+    query = _CLAIM_ANY
+    if articles is not None:
+        query, values["articles"] = _CLAIM_OF, list(articles)
+    return [
+        Claim(
+            job_id=row.id,
+            claim_no=row.claim_no,
+            run=run,
+            article_id=row.article_id,
+            phase=Phase(row.phase),
+            round=row.round,
+            attempts=row.attempts,
+            max_attempts=row.max_attempts,
+            site=row.site,
+            provider=row.provider,
+            model=row.model,
+            prompt_version=row.prompt_version,
+        )
+        for row in session.connection().execute(query, values)
+    ]
+
+
+def renew(session: Session, claim: Claim, lease_s: float) -> None:
+    """Lengthen a lease from now.
+
+    Raises:
+        Fenced: if the claim has ended.
+    """
+    values = {"job_id": claim.job_id, "claim_no": claim.claim_no, "lease_s": lease_s}
+    if session.connection().execute(_RENEW, values).rowcount == 0:
+        raise Fenced(claim.job_id, claim.claim_no)
+
+
+def finish(session: Session, claim: Claim, note: str | None = None) -> None:
+    """The job is done; the caller writes its output and the next job in the same transaction.
+
+    Raises:
+        Fenced: if the claim has ended; the caller's transaction must not be committed.
+    """
+    _release(session, claim, Verdict(JobState.DONE), FailureRecord(message=note or ""))
+
+
+def give_up(session: Session, claim: Claim, verdict: Verdict, record: FailureRecord) -> None:
+    """The attempt ended in an error: move the job to where the policy says.
+
+    Raises:
+        Fenced: if the claim has ended.
+    """
+    _release(session, claim, verdict, record)
+
+
+def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRecord) -> None:
+    fence = {"job_id": claim.job_id, "claim_no": claim.claim_no}
+    reasons = [dict(reason) for reason in record.reasons] or None
+    released = session.connection().execute(
+        _RELEASE,
+        fence
+        | {
+            "state": verdict.state,
+            "reason": record.message or None,
+            "reasons": bind_json(reasons),
+            "error_class": record.error_class,
+            "wait_s": verdict.wait_s,
+            "given_back": 0 if verdict.counted else 1,
+        },
+    )
+    if released.rowcount == 0:
+        raise Fenced(claim.job_id, claim.claim_no)
+    session.connection().execute(
+        _END_ATTEMPT,
+        fence
+        | {
+            "outcome": verdict.state,
+            "counted": verdict.counted,
+            "error_class": record.error_class,
+            "error_message": record.message or None,
+            "error_stack": record.stack or None,
+        },
+    )
+
+
+def wake_due(session: Session, limit: int = 500) -> int:
+    """Make waiting jobs ready whose time has come; returns how many."""
+    return int(session.connection().execute(_WAKE, {"limit": limit}).rowcount)
+
+
+def rescue_expired(session: Session, limit: int = 500) -> list[int]:
+    """Take back jobs whose lease ran out: ready again, or failed if no attempt is left. Returns their ids."""
+    return list(session.connection().execute(_RESCUE_EXPIRED, {"limit": limit}).scalars())
+
+
+def rescue_run(session: Session, run: str, limit: int = 10_000) -> list[int]:
+    """Take back at once what a run holds that is known to be dead. Returns the jobs' ids."""
+    return list(session.connection().execute(_RESCUE_RUN, {"run": run, "limit": limit}).scalars())

@@ -1,0 +1,105 @@
+"""From a provider's error to the failure policy's class and what is known about the bill.
+
+The order of the rules is the order of trust: the provider's own code, then the status. Text is
+matched only where a provider gives nothing else (Anthropic's two billing messages with status 400).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nightdesk.errors import (
+    Blocked,
+    JobError,
+    Lane,
+    LaneKind,
+    NeedsPerson,
+    Permanent,
+    Reason,
+    ToldToWait,
+    Transient,
+)
+from nightdesk.llm.port import Billing, CallFailed
+from nightdesk.text import shorten, storable
+
+#: Codes that mean: nobody may spend here any more. Both providers send some of them with status 429.
+OUT_OF_MONEY = frozenset(
+    {
+        "enforced_spend_limit_reached",
+        "contract_spend_limit_reached",
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+        "organization_on_hold",
+        "billing_error",
+        "billing_hard_limit_reached",
+    }
+)
+_OUT_OF_MONEY_TEXTS = ("specified api usage limits", "credit balance is too low")
+_FLAGGED = frozenset({"invalid_prompt", "content_policy", "content_policy_violation"})
+_REFUSED_BEFORE_WORK = frozenset({409, 503, 529})
+DEFAULT_WAIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """What an error response says, as far as it says it."""
+
+    provider: str
+    status: int
+    codes: frozenset[str]  #: its type and codes
+    message: str
+    retry_after_s: float | None
+
+
+def classify(error: ProviderError) -> CallFailed:
+    """The failure of a request that was answered with an error."""
+    said = f"{error.provider} answered {error.status}: {shorten(storable(error.message), 500)}"
+    lane = Lane(LaneKind.PROVIDER, error.provider)
+    lowered = error.message.lower()
+    failure: JobError
+    billing = Billing.NOTHING
+    if (
+        error.codes & OUT_OF_MONEY
+        or (error.status == 400 and any(text in lowered for text in _OUT_OF_MONEY_TEXTS))
+        or (error.status == 402 and error.retry_after_s is None)
+        or error.status in (401, 403)
+    ):
+        failure = Blocked(said, lane=lane)
+    elif error.codes & _FLAGGED:
+        failure = NeedsPerson(said, reasons=(Reason("prompt_flagged", said),))
+    elif error.status in (402, 429):
+        failure = ToldToWait(said, lane=lane, retry_after_s=error.retry_after_s or DEFAULT_WAIT_S)
+    elif error.status in (408, 409) or error.status >= 500:
+        failure = Transient(said, lane=lane)
+        billing = Billing.NOTHING if error.status in _REFUSED_BEFORE_WORK else Billing.UNKNOWN
+    else:
+        failure = Permanent(said)
+    return CallFailed(failure, billing)
+
+
+def not_sent(provider: str, why: str) -> CallFailed:
+    """The request never left: refused connection, unknown host."""
+    lane = Lane(LaneKind.PROVIDER, provider)
+    return CallFailed(Transient(f"{provider} cannot be reached: {why}", lane=lane), Billing.NOTHING)
+
+
+def lost(provider: str, why: str) -> CallFailed:
+    """The request left, and no usable answer came: it may have been billed."""
+    lane = Lane(LaneKind.PROVIDER, provider)
+    said = shorten(storable(why), 500)
+    return CallFailed(Transient(f"{provider} gave no answer: {said}", lane=lane), Billing.UNKNOWN)
+
+
+def retry_after_s(header: str | None, header_ms: str | None = None) -> float | None:
+    """Seconds from `retry-after-ms` or `retry-after`; HTTP dates are not used by either provider."""
+    for text, scale in ((header_ms, 0.001), (header, 1.0)):
+        try:
+            value = float(text) * scale if text is not None else -1.0
+        except ValueError:
+            continue
+        if 0 <= value < 10_000_000:
+            return value
+    return None

@@ -1,0 +1,258 @@
+"""The metered client: the only way to reach a model.
+
+A call is a row before it is a request: its row is committed as `sent`, with its worst case and its
+deadline, and only then does the request go out. Answer, usage and Money are written in one
+transaction right after the reply. Nothing stored is bought twice: an answered call key returns its
+row. The job's own limits are applied before each call, by cutting its output limit to what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session
+
+from nightdesk.db import Database
+from nightdesk.errors import Fenced, OverJobCap
+from nightdesk.llm import calls
+from nightdesk.llm.port import Billing, CallFailed, ModelPort, ModelRequest, Stop
+from nightdesk.spend.estimate import input_bound_tokens, worst_case_usd
+from nightdesk.spend.ledger import job_money_usd
+from nightdesk.world import World
+
+#: A call past its deadline by this much has surely ended: the rescue may write it off.
+DEADLINE_MARGIN_S = 30.0
+_SETTLE_RETRIES_S = (0.2, 1.0, 3.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question of a job to a model."""
+
+    job_id: int
+    claim_no: int
+    article_id: uuid.UUID
+    site: str
+    phase: str
+    round: int
+    provider: str
+    model: str
+    prompt_version: str
+    input_digest: str  #: of the typed inputs, not of the rendered text
+    system: str
+    user: str
+    schema: type[BaseModel]
+    max_output_tokens: int
+    min_output_tokens: int  #: below this an answer would be of no use
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said. `call_id` names its row; `stored` is true if it had been bought before."""
+
+    call_id: uuid.UUID
+    text: str
+    stop: Stop
+    detail: str
+    stored: bool
+
+
+class MeteredClient:
+    """Asks models on behalf of jobs."""
+
+    def __init__(self, database: Database, models: Mapping[str, ModelPort], world: World) -> None:
+        self._database = database
+        self._models = models
+        self._world = world
+
+    async def ask(self, ask: Ask) -> Answer:
+        """The answer, from its row if it was bought before.
+
+        Raises:
+            Fenced: if the claim has ended.
+            OverJobCap: if the job's limits leave no room for a useful answer.
+            JobError: whatever the provider's failure means.
+        """
+        opened = await self._opened(ask)
+        if isinstance(opened, Answer):
+            return opened
+        request = ModelRequest(
+            call_id=opened.call_id,
+            model=ask.model,
+            system=ask.system,
+            user=ask.user,
+            schema=ask.schema,
+            max_output_tokens=opened.max_output_tokens,
+            cache_key=ask.prompt_version,
+            deadline_s=ask.deadline_s,
+        )
+        try:
+            reply = await self._models[ask.provider].ask(request)
+        except CallFailed as failed:
+            billing, error = failed.billing, failed.error
+            await self._settle(lambda session: calls.fail(session, opened.call_id, billing, str(error)))
+            raise error from failed
+        except asyncio.CancelledError:
+            # Cancelled in flight: nobody will read the answer, but somebody may bill it.
+            with self._database.transaction() as session:
+                calls.write_off(session, opened.call_id, "cancelled while it was in flight")
+            raise
+        await self._settle(lambda session: calls.answer(session, opened.call_id, reply))
+        return Answer(opened.call_id, reply.text, reply.stop, reply.detail, stored=False)
+
+    async def _opened(self, ask: Ask) -> Answer | _Opened:
+        opening = asyncio.ensure_future(asyncio.to_thread(self._open, ask))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opened = await opening
+            if isinstance(opened, _Opened):
+                with self._database.transaction() as session:
+                    calls.fail(session, opened.call_id, Billing.NOTHING, "cancelled before it was sent")
+            raise
+
+    async def reject(self, answer: Answer, why: str) -> None:
+        """An answer that was paid for cannot be used: the next ask has another key."""
+        await self._settle(lambda session: calls.reject(session, answer.call_id, why))
+
+    async def _settle(self, write: Callable[[Session], object]) -> None:
+        """Write what is known of a call; what was paid for is worth waiting for the database."""
+
+        def once() -> None:
+            with self._database.transaction() as session:
+                write(session)
+
+        for delay_s in (*_SETTLE_RETRIES_S, None):
+            try:
+                await asyncio.shield(asyncio.to_thread(once))
+                return
+            except DBAPIError as error:
+                if delay_s is None or not error.connection_invalidated:
+                    raise
+                await self._world.sleep(delay_s)
+
+    def _open(self, ask: Ask) -> Answer | _Opened:
+        key = call_key(ask)
+        with self._database.transaction() as session:
+            job = session.connection().execute(_LOCK_JOB, {"job_id": ask.job_id}).one()
+            if job.state != "leased" or job.claim_no != ask.claim_no:
+                raise Fenced(ask.job_id, ask.claim_no)
+            ask_no = 1 + len({row.ask_no for row in calls.rejections(session, key)})
+            stored = calls.answered(session, key, ask_no)
+            if stored is not None:
+                return Answer(stored.id, stored.answer, Stop(stored.stop), "", stored=True)
+            room = self._room(session, ask, job)
+            call_id = self._world.new_id()
+            calls.open_call(
+                session,
+                calls.NewCall(
+                    id=call_id,
+                    call_key=key,
+                    ask_no=ask_no,
+                    job_id=ask.job_id,
+                    claim_no=ask.claim_no,
+                    article_id=ask.article_id,
+                    phase=ask.phase,
+                    provider=ask.provider,
+                    model=ask.model,
+                    prompt_version=ask.prompt_version,
+                    worst_case_usd=room.worst_case_usd,
+                    max_output_tokens=room.max_output_tokens,
+                    worst_case_tokens=room.worst_case_tokens,
+                    open_for_s=ask.deadline_s + DEADLINE_MARGIN_S,
+                ),
+            )
+        return _Opened(call_id, room.max_output_tokens)
+
+    def _room(self, session: Session, ask: Ask, job: Any) -> _Room:
+        """What the job's limits leave for this call.
+
+        Raises:
+            OverJobCap: if that is less than a useful answer.
+        """
+        used = calls.job_use(session, ask.job_id)
+        input_tokens = input_bound_tokens(ask.system, ask.user, str(ask.schema.model_json_schema()))
+
+        def output_room(tokens: int, usd: Decimal) -> int:
+            allowed = min(ask.max_output_tokens, job.max_tokens - tokens - input_tokens)
+            return _affordable(ask, input_tokens, allowed, job.max_usd - usd, job.now)
+
+        booked = job_money_usd(session, ask.job_id)
+        allowed = output_room(used.tokens, booked + used.open_usd)
+        if allowed < ask.min_output_tokens:
+            sure = output_room(used.tokens - used.unknown_tokens, booked - used.unknown_usd)
+            raise OverJobCap(
+                f"the job's limits ({job.max_tokens} tokens, ${job.max_usd}) leave room for "
+                f"{max(allowed, 0)} tokens of output, a useful answer needs {ask.min_output_tokens}",
+                only_unknown=sure >= ask.min_output_tokens,
+            )
+        return _Room(
+            max_output_tokens=allowed,
+            worst_case_tokens=input_tokens + allowed,
+            worst_case_usd=worst_case_usd(
+                ask.provider, ask.model, input_tokens=input_tokens, output_tokens=allowed, at=job.now
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    call_id: uuid.UUID
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    max_output_tokens: int
+    worst_case_tokens: int
+    worst_case_usd: Decimal
+
+
+_LOCK_JOB = text("""
+    SELECT state, claim_no, max_tokens, max_usd, nightdesk.now() AS now
+    FROM nightdesk.jobs WHERE id = :job_id FOR UPDATE
+""")
+
+
+def call_key(ask: Ask) -> str:
+    """The same question has the same key; together with the ask number it names what was bought."""
+    parts = (
+        str(ask.article_id),
+        ask.phase,
+        str(ask.round),
+        ask.input_digest,
+        ask.prompt_version,
+        ask.provider,
+        ask.model,
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _affordable(ask: Ask, input_tokens: int, most: int, usd: Decimal, at: Any) -> int:
+    """The largest output limit up to `most` whose worst case costs at most `usd`; 0 if none does."""
+
+    def fits(output_tokens: int) -> bool:
+        worst = worst_case_usd(
+            ask.provider, ask.model, input_tokens=input_tokens, output_tokens=output_tokens, at=at
+        )
+        return worst <= usd
+
+    if most <= 0 or not fits(1):
+        return 0
+    if fits(most):
+        return most
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,1 @@
+"""Pages and feeds that research can read: invented articles in every language of the desk."""

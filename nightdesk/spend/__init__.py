@@ -1,0 +1,1 @@
+"""The money side: what was used, what it costs, and the ledger."""

@@ -1,0 +1,35 @@
+"""Token usage with one meaning for every provider; each adapter normalises to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """What one call used.
+
+    `input_tokens` is the whole prompt: uncached + read from cache + written to cache.
+    `cache_write_tokens` includes the ones kept for an hour. `output_tokens` includes reasoning.
+    """
+
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    tier: str | None = None  #: `flex`, `priority`, `batch`; None is the standard one
+    inference_geo: str | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**data)

@@ -1,0 +1,66 @@
+"""The phases of an article and the states of a job: one enum each, one table of transitions.
+
+`docs/states.md` draws the same table; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """The five steps of an article, in order."""
+
+    RESEARCH = "research"
+    OUTLINE = "outline"
+    DRAFT = "draft"
+    OPTIMIZE = "optimize"
+    PUBLISH = "publish"
+
+    @property
+    def following(self) -> Phase | None:
+        """The phase after this one, None after the last."""
+        order = list(Phase)
+        index = order.index(self) + 1
+        return order[index] if index < len(order) else None
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    READY = "ready"  #: may be claimed now
+    LEASED = "leased"  #: a worker holds it until `locked_until`
+    WAITING = "waiting"  #: not due yet, or its provider, site or budget is closed
+    FAILED = "failed"  #: will not be tried again, not yet routed to the dead letters
+    DEAD = "dead"  #: has a dead letter with the full context
+    NEEDS_REVIEW = "needs_review"  #: a person decides
+    DONE = "done"  #: its output is stored
+    CANCELLED = "cancelled"  #: a person decided against it
+
+
+#: Every allowed move; a move that is not here is a bug.
+TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    JobState.READY: frozenset({JobState.LEASED}),
+    JobState.LEASED: frozenset(
+        {JobState.DONE, JobState.WAITING, JobState.READY, JobState.FAILED, JobState.NEEDS_REVIEW}
+    ),
+    JobState.WAITING: frozenset({JobState.READY}),
+    JobState.FAILED: frozenset({JobState.DEAD}),
+    JobState.DEAD: frozenset({JobState.READY}),
+    JobState.NEEDS_REVIEW: frozenset({JobState.READY, JobState.DONE, JobState.CANCELLED}),
+    JobState.DONE: frozenset(),
+    JobState.CANCELLED: frozenset(),
+}
+
+#: States in which nothing more happens by itself.
+RESTING = frozenset({JobState.DEAD, JobState.NEEDS_REVIEW, JobState.DONE, JobState.CANCELLED})
+
+
+class CallState(StrEnum):
+    """Where a call to a model stands; it is a row before it is a request."""
+
+    SENT = "sent"  #: committed before the request went out; holds its worst case
+    ANSWERED = "answered"  #: answer, usage and Money are stored
+    REJECTED = "rejected"  #: answered and paid for, but not usable; the next ask has another key
+    UNKNOWN = "unknown"  #: may have been billed; booked at its worst case
+    NOT_SENT = "not_sent"  #: refused before any work was done: nothing was billed, nothing is held
