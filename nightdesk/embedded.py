@@ -37,7 +37,8 @@ from nightdesk.errors import DatabaseError
 START_TIMEOUT_S = 60
 ROOT_HOME = Path("/var/lib/nightdesk")
 ROOT_USER = "nightdesk"
-SUPERUSER = "nightdesk"
+# Not `nightdesk`: a schema named like the user would be first in its search path.
+SUPERUSER = "postgres"
 _SOCKET_PATH_LIMIT = 90  # sun_path is 104 bytes on macOS, 108 on Linux; the socket's name takes 14
 
 

@@ -11,6 +11,7 @@ from sqlmodel import Session, select
 
 from nightdesk.db import bind_json
 from nightdesk.desk.phases import MODEL_PHASES
+from nightdesk.desk.phases.model_phase import Inputs
 from nightdesk.desk.queue import Claim
 from nightdesk.models.article import Article
 from nightdesk.models.job import Job
@@ -76,7 +77,8 @@ def _phase_input(session: Session, job: Job) -> dict[str, Any]:
     if phase is Phase.PUBLISH:
         rows = session.exec(select(RevisionRow).where(RevisionRow.article_id == job.article_id)).all()
         return {"revisions": [row.model_dump(mode="json") for row in rows]}
-    return MODEL_PHASES[phase].inputs(session, _as_claim(job, job.id)).model_dump(mode="json")
+    inputs: Inputs = MODEL_PHASES[phase].inputs(session, _as_claim(job, job.id))
+    return inputs.model_dump(mode="json")
 
 
 def _as_claim(job: Job, job_id: int) -> Claim:

@@ -49,7 +49,7 @@ def markdown_to_html(markdown: str) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": True}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.core.ruler.push("nightdesk", lambda state: _adapt(state.tokens))
     return parser
 

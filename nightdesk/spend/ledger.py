@@ -54,7 +54,7 @@ _BOOK = text("""
 _REVERSE = text("""
     INSERT INTO nightdesk.ledger_entries (natural_key, book, debit, credit, amount, unit, occurred_at,
         reverses, job_id, article_id, call_id, site, phase, provider, model, prompt_version, price, memo)
-    SELECT natural_key || ':reversed', book, credit, debit, amount, unit, occurred_at,
+    SELECT natural_key || :suffix, book, credit, debit, amount, unit, occurred_at,
         id, job_id, article_id, call_id, site, phase, provider, model, prompt_version, price, :memo
     FROM nightdesk.ledger_entries WHERE natural_key = :natural_key
     ON CONFLICT DO NOTHING
@@ -72,7 +72,9 @@ def book_money(session: Session, entry: Entry) -> bool:
 
 def reverse(session: Session, natural_key: str, memo: str) -> bool:
     """Reverse an entry, at the time of what it reverses; False if there is none or it was done before."""
-    result = session.connection().execute(_REVERSE, {"natural_key": natural_key, "memo": memo})
+    result = session.connection().execute(
+        _REVERSE, {"natural_key": natural_key, "memo": memo, "suffix": ":reversed"}
+    )
     return bool(result.rowcount)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 
 import regex
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from nightdesk.desk.quality.article import Article, Block, Kind, parse
 from nightdesk.desk.quality.folding import folded
@@ -44,9 +45,11 @@ def check_html(html: str, requirements: Requirements) -> Verdict:
 def check_markdown(markdown: str, requirements: Requirements) -> Verdict:
     """The verdict on an article in Markdown (CommonMark with tables). Never raises."""
     source = storable(markdown)
-    article = parse(_renderer().render(source))
+    renderer = _renderer()
+    tokens = renderer.parse(source)
+    article = parse(str(renderer.renderer.render(tokens, renderer.options, {})))
     words = count_words(article.prose, requirements.language)
-    found = (*_unclosed_fence(source), *_all_findings(article, words, requirements))
+    found = (*_unclosed_fence(source, tokens), *_all_findings(article, words, requirements))
     return _verdict(found, words, requirements)
 
 
@@ -124,9 +127,9 @@ def _all_code(article: Article) -> Iterator[Finding]:
         )
 
 
-def _unclosed_fence(source: str) -> Iterator[Finding]:
-    lines = source.splitlines()
-    for token in _renderer().parse(source):
+def _unclosed_fence(source: str, tokens: list[Token]) -> Iterator[Finding]:
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for token in tokens:
         if token.type == "fence" and token.map and token.level == 0:
             start, end = token.map
             last = lines[end - 1].strip() if end <= len(lines) else ""

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-import cyrtranslit  # type: ignore[import-untyped]
+import cyrtranslit
 import regex
 
 from nightdesk.languages import Language

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Protocol, cast
 
 import regex
@@ -80,27 +81,36 @@ _SAME_WORD: dict[str, tuple[SameWord, ...]] = {
 }
 
 
+# A stemmer keeps the word it works on in itself, and articles are checked in several threads.
+_STEMMING = Lock()
+
+
 class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the library names it so
 
 
 @cache
 def _stemmer(name: str) -> _Stemmer:
-    import snowballstemmer  # type: ignore[import-untyped]  # loads every stemmer: 0.2 s
+    import snowballstemmer  # loads every stemmer: 0.2 s
 
     return cast(_Stemmer, snowballstemmer.stemmer(name))
 
 
+def _stem(name: str, word: str) -> str:
+    with _STEMMING:
+        return _stemmer(name).stemWord(word)
+
+
 @lru_cache(maxsize=4096)
 def _english_stem(word: str) -> str:
-    return _stemmer("english").stemWord(strip_marks(plain_apostrophes(word).casefold()))
+    return _stem("english", strip_marks(plain_apostrophes(word).casefold()))
 
 
 @lru_cache(maxsize=4096)
 def _serbian_stems(word: str) -> frozenset[str]:
     latin = to_latin(word)
     # With its diacritics the stemmer knows more endings; without, it meets what was typed without.
-    stems = {_stemmer("serbian").stemWord(form) for form in (latin, _ascii(latin))}
+    stems = {_stem("serbian", form) for form in (latin, _ascii(latin))}
     softened = {
         stem[:-1] + _SIBILARISED[stem[-1]]
         for stem in stems

@@ -37,9 +37,7 @@ def _unknown(article: Article, known: frozenset[str]) -> Iterator[Finding]:
     bare = (match[0].rstrip(".,;:!?…") for match in _BARE.finditer(article.prose))
     for target in dict.fromkeys((*article.links, *bare)):
         if _is_external(target) and _key(target) not in wanted:
-            yield finding(
-                "unknown_link", "Link only to the article's sources, or remove this link.", target
-            )
+            yield finding("unknown_link", "Link only to the article's sources, or remove this link.", target)
 
 
 def _is_external(target: str) -> bool:

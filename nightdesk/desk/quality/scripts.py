@@ -106,6 +106,6 @@ class _Classifier(Protocol):
 
 @cache
 def _classifier() -> _Classifier:
-    import py3langid  # type: ignore[import-untyped]  # loads its model: 1 s, and short texts never ask
+    import py3langid  # loads its model: 1 s, and short texts never ask
 
     return cast(_Classifier, py3langid)

@@ -29,17 +29,13 @@ _SIGNATURE = regex.compile(r"^[–—-] ?\p{L}")
 def check_length(words: int, wanted: Requirements) -> Iterator[Finding]:
     """`min_words`."""
     if words < wanted.min_words:
-        yield finding(
-            "min_words", f"Write at least {wanted.min_words} words: the text has {words}."
-        )
+        yield finding("min_words", f"Write at least {wanted.min_words} words: the text has {words}.")
 
 
 def check_keyword(article: Article, wanted: Requirements) -> Iterator[Finding]:
     """`keyword_first_100`, from the first body paragraph on."""
     keyword = (wanted.keyword or "").strip()
-    if keyword and not keyword_in_first_words(
-        article.body, keyword, wanted.language, KEYWORD_WITHIN_WORDS
-    ):
+    if keyword and not keyword_in_first_words(article.body, keyword, wanted.language, KEYWORD_WITHIN_WORDS):
         yield finding(
             "keyword_first_100",
             f"Use '{keyword}' within the first {KEYWORD_WITHIN_WORDS} words of the body.",
@@ -49,16 +45,12 @@ def check_keyword(article: Article, wanted: Requirements) -> Iterator[Finding]:
 
 def check_sections(article: Article, wanted: Requirements) -> Iterator[Finding]:
     """`required_h2` for each missing heading, `empty_section` for each with nothing under it."""
-    present = {
-        _heading_key(block.full, wanted.language) for block in article.blocks if block.level == 2
-    }
+    present = {_heading_key(block.full, wanted.language) for block in article.blocks if block.level == 2}
     for heading in wanted.required_h2:
         if _heading_key(heading, wanted.language) not in present:
             yield finding("required_h2", f"Add the section '{heading}' as an H2.", heading)
     for block in _empty(article.blocks):
-        yield finding(
-            "empty_section", f"Write the section '{block.full}' or remove its heading.", block.full
-        )
+        yield finding("empty_section", f"Write the section '{block.full}' or remove its heading.", block.full)
 
 
 def _heading_key(heading: str, language: Language) -> tuple[str, ...]:

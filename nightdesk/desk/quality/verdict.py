@@ -58,8 +58,6 @@ class Verdict:
     gate_version: str
 
 
-def finding(
-    rule: str, message: str, passage: str = "", severity: Severity = Severity.BLOCK
-) -> Finding:
+def finding(rule: str, message: str, passage: str = "", severity: Severity = Severity.BLOCK) -> Finding:
     """A finding whose passage is one line and short enough to store."""
     return Finding(rule, message, shorten(" ".join(passage.split()), PASSAGE_CHARS), severity)

@@ -69,7 +69,12 @@ def test_what_a_source_says_is_no_label() -> None:
 
 @pytest.mark.parametrize(
     ("given_language", "tag"),
-    [("English (en)", "en"), ("Serbian in Cyrillic script (sr-Cyrl)", "sr-Cyrl"), ("te", "te"), ("Klingon (tlh)", "en")],
+    [
+        ("English (en)", "en"),
+        ("Serbian in Cyrillic script (sr-Cyrl)", "sr-Cyrl"),
+        ("te", "te"),
+        ("Klingon (tlh)", "en"),
+    ],
 )
 def test_the_language_is_the_tag_in_brackets(given_language: str, tag: str) -> None:
     assert read_commission(f"language: {given_language}").language == tag

@@ -91,9 +91,7 @@ def test_openai_caches_by_itself_in_steps_of_128() -> None:
         max_size=4,
     ),
 )  # fmt: skip
-def test_every_token_is_counted_exactly_once(
-    provider: str, prompts: list[list[Segment]]
-) -> None:
+def test_every_token_is_counted_exactly_once(provider: str, prompts: list[list[Segment]]) -> None:
     cache = PromptCache()
     for segments in prompts:
         asked = ask(*segments, provider=provider)

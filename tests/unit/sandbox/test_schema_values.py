@@ -43,20 +43,22 @@ def _grow(parts: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
 
 
 _SCHEMAS = st.builds(
-    lambda properties, title: _object(properties)
-    | {
-        "title": title,
-        # A recursive definition with a way out, as trees have.
-        "$defs": {
-            "Node": _object(
-                {
-                    "name": {"type": "string"},
-                    "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
-                    "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
-                }
-            )
-        },
-    },
+    lambda properties, title: (
+        _object(properties)
+        | {
+            "title": title,
+            # A recursive definition with a way out, as trees have.
+            "$defs": {
+                "Node": _object(
+                    {
+                        "name": {"type": "string"},
+                        "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
+                        "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+                    }
+                )
+            },
+        }
+    ),
     st.dictionaries(st.text(max_size=6), st.recursive(_LEAVES, _grow, max_leaves=8), max_size=4),
     st.sampled_from(["Brief", "DraftText", "Other"]),
 )

@@ -28,6 +28,10 @@ _WRITTEN = (
     r"(?:article|blog|post|draft|outline|version|rewrite|copy|text|content|guide|piece|"
     r"section|introduction|summary)"
 )
+_YES = (
+    r"(?:sure|certainly|absolutely|of course|understood|got it|no problem|okay|great|perfect)"
+    r"(?: thing)?[!,.:–—] ?"
+)
 _UNIT = (
     r"(?:hours?|minutes?|seconds?|days?|weeks?|months?|years?|percent|kilomet(?:er|re)s?|"
     r"met(?:er|re)s?|miles?|dollars?|euros?|pounds?|degrees|watts?|km|kg|cm|mm|GB|MB|TB|kWh|kW|"
@@ -38,8 +42,9 @@ _PLACEHOLDERS = (
     Leftover(
         "placeholder_todo",
         # Lower case only alone or before a colon: "[todo el mundo]" is Spanish.
-        r"[\[(【] ?(?:(?-i:TODO|FIXME|TBD|TBC|TK|XXX|PLACEHOLDER)\b(?! ?,)[^\[\]()【】\n]{0,200}"
-        r"|(?:todo|to-do|fixme|tbd|tbc|placeholder)(?: ?:[^\[\]()【】\n]{0,200})?) ?[\])】]"
+        r"[\[【] ?(?:(?-i:TODO|FIXME|TBD|TBC|TK|XXX|PLACEHOLDER)\b(?! ?,)[^\[\]【】\n]{0,200}"
+        r"|(?:todo|to-do|fixme|tbd|tbc|placeholder)(?: ?:[^\[\]【】\n]{0,200})?) ?[\]】]"
+        r"|\((?-i:TODO|FIXME|TBD|TBC)\)"
         r"|(?<![\w/])(?-i:TODO|FIXME)(?:\(\w{1,40}\))?:(?= |$)",
         "Do what this note says and delete it.",
     ),
@@ -53,7 +58,7 @@ _PLACEHOLDERS = (
         r"examples|details|company|product|data|city))[^\[\]\n]{0,200}\]"
         r"|\[[^\[\]\n]{1,80} (?:goes here|here|placeholder) ?\]"
         r"|\[ ?placeholder\b[^\[\]\n]{0,120}\]"
-        r"|\[ ?(?:link|name|names|quote|number|title|text|statistics?|examples?) (?:of|to|from|for) "
+        r"|\[ ?(?:link|names?|quote|number|title|text|statistics?|examples?) (?:of|to|from|for) "
         r"[^\[\]\n]{1,120}\]|\[ ?(?:internal|external) link\b[^\[\]\n]{0,120}\]"
         r"|\[ ?note to (?:the )?(?:editor|writer|author|self|client)\b[^\[\]\n]{0,200}\]"
         r"|\[ ?(?:verify|check|confirm|fact-check) (?:this|that|these|the|with)\b[^\[\]\n]{0,120}\]"
@@ -118,31 +123,31 @@ _TALK = (
     Leftover(
         "ai_disclosure",
         rf"\bas an? {_AI}{_MADE_BY},? (?:I|my)\b"
-        rf"|\bI(?: am|'m) (?:just |only |merely |simply |actually )?an? {_AI}\b(?!['-]| (?!and\b)\w)"
+        rf"|\bI(?: am|'m) (?:just |only |merely |simply )?an? {_AI}\b(?!['-]| (?!and\b)\w)"
         r"|\b(?:as of )?my (?:last |latest |current )?(?:knowledge|training)(?: data)? "
         r"(?:cut-?off|update|only goes|goes (?:up )?to|ends in|extends)"
-        r"|\bas of my last (?:knowledge |training )?update\b|\bmy training data\b"
-        r"|\bI (?:do not|don't|cannot|"
-        r"can't) have (?:any )?(?:access to )?(?:personal (?:experiences|"
-        r"opinions|feelings|beliefs|preferences)|real[- ]time (?:data|information|access|prices))"
+        r"|\bas of my last (?:knowledge |training )?update\b"
+        r"|\bmy training data (?:only|goes|ends|includes|does|is|was|may|extends)\b"
+        r"|\bI (?:do not|don't|cannot|can't) have (?:any )?(?:access to )?"
+        r"(?:personal (?:experiences|opinions|feelings|beliefs|preferences)"
+        r"|real[- ]time (?:data|information|access|prices))"
         r"|\bI (?:do not|don't) have the ability to (?:browse|access)\b"
         r"|\bI (?:cannot|can't) browse the (?:internet|web)\b",
         "Remove what the model says about itself.",
     ),
     Leftover(
         "refusal",
-        r"\bI(?:'m| am) (?:very |really |so )?(?:sorry|afraid),? (?:but |"
-        r"that )?(?:as [^.!?\n]{1,60}, )?"
-        r"I (?:can't|cannot|can not|am unable to|am not able to|won't be able to) (?:assist|help|"
-        r"provide|write|create|generate|comply|fulfil|produce|do that|continue|answer|discuss|"
-        r"complete|share|offer|fulfill)\b"
-        r"|\bI (?:can't|cannot|can not|won't|am unable to|am not able to|'m unable to) (?:assist|"
-        r"help|"
-        r"comply|continue) (?:you )?with (?:that|this|your)(?: request)?\b"
-        r"|\bI(?: am|'m) (?:unable|not able) to (?:fulfil|fulfill|comply|assist|generate|complete) "
+        r"\bI(?:'m| am) (?:very |really |so )?(?:sorry|afraid),? (?:but |that )?"
+        r"(?:as [^.!?\n]{1,60}, )?"
+        r"I (?:can't|cannot|can not|am unable to|am not able to|won't be able to) "
+        r"(?:assist|help|provide|write|create|generate|comply|fulfill?|produce|do that|continue|"
+        r"answer|discuss|complete|share|offer)\b"
+        r"|\bI (?:can't|cannot|can not|won't|am unable to|am not able to|'m unable to) "
+        r"(?:assist|help|comply|continue) (?:you )?with (?:that|this|your)(?: request)?\b"
+        r"|\bI(?: am|'m) (?:unable|not able) to (?:fulfill?|comply|assist|generate|complete) "
         r"(?:with )?(?:this|that|your)\b"
-        r"|\bI apologi[sz]e, but I (?:can't|cannot|am unable to|won't) (?:assist|help|provide|write|"
-        r"create|generate|comply|fulfill?|discuss)\b"
+        r"|\bI apologi[sz]e, but I (?:can't|cannot|am unable to|won't) "
+        r"(?:assist|help|provide|write|create|generate|comply|fulfill?|discuss)\b"
         r"|\bunfortunately, I (?:can't|cannot|am unable to|am not able to) (?:provide|write|create|"
         r"generate|assist|fulfill?) (?:with )?(?:this|that|your|content|an article|articles)\b"
         r"|\bI must decline\b|\b(?:goes )?against my (?:guidelines|programming)\b"
@@ -151,27 +156,20 @@ _TALK = (
     ),
     Leftover(
         "chat_preamble",
-        r"^(?:sure|certainly|absolutely|of course|understood|got it|no problem|okay|great|perfect)"
-        r"(?: thing)?[!,.:–— -]{1,3}(?:here(?:'s| is| are)|below is|please find|this is) "
-        rf"[^.!?\n]{{0,100}}\b{_WRITTEN}\b"
-        r"|^(?:sure|certainly|absolutely|of course|understood|got it|no problem|okay|great|perfect)"
-        r"(?: thing)?[!,.:–— -]{1,3}I(?:(?:'ve| have) (?:written|drafted|created|prepared|"
-        r"rewritten|"
-        r"revised|updated)|(?:'ll|'d| will| would| can) (?:write|help|draft|create|gladly|be happy|"
-        r"be glad))\b"
+        rf"^{_YES}(?:here(?:'s| is| are)|below is|please find) [^.!?\n]{{0,100}}\b{_WRITTEN}\b"
+        rf"|^{_YES}I(?:'ve| have) (?:written|drafted|created|prepared|rewritten|revised|updated)\b"
+        rf"|^{_YES}I(?:'ll|'d| will| would) (?:gladly|be happy to|be glad to)\b"
         r"|^(?:here(?:'s| is)|below is) (?:your|the|a|an) (?:[\w,-]{1,30} ){0,6}"
         r"(?:article|blog post|draft|version|rewrite|outline|text|post)\b[^.!?:\n]{0,120}"
-        r"(?::$|\byou (?:asked|requested|wanted)|\bas requested|\bthat (?:meets|follows|"
-        r"includes)\b)"
+        r"(?::$|\byou (?:asked|requested|wanted)|\bas requested|\bthat (?:meets|follows)\b)"
         r"|^here(?:'s| is) your\b[^.!?\n]{0,60}\b(?:article|blog post|draft|rewrite)\b"
         r"|^(?:great|excellent|good) question!",
         "Remove what the model says to its user before the text.",
     ),
     Leftover(
         "chat_closing",
-        r"\bI hope (?:this|that) helps\b|\bI hope this (?:article |draft |text )?(?:meets|"
-        r"works for|"
-        r"fits|is what you)\b"
+        r"\bI hope (?:this|that) helps\b"
+        r"|\bI hope this (?:article |draft |text )?(?:meets|works for|fits|is what you)\b"
         r"|\blet me know if (?:you(?:'d| would) like|you want|you need|you have|there's|there is)"
         r"[^.!?\n]{0,60}\b(?:me to|adjust|adjustments|changes?|revis\w{1,8}|edits?|modif\w{1,12}|"
         r"expand|tweaks?|shorter|longer|the tone|anything else)\b"
@@ -195,10 +193,9 @@ _TALK = (
 _PROMPTS = (
     Leftover(
         "prompt_echo",
-        r"^(?:meta description|meta title|seo title|title tag|(?:primary |secondary |focus |"
-        r"target |"
-        r"main )?keywords?|focus keyphrase|url slug|slug|target audience|search intent|"
-        r"target word count|H[1-6]) ?: ?\S"
+        r"^(?:meta description|meta title|seo title|title tag|"
+        r"(?:primary |secondary |focus |target |main )?keywords?|focus keyphrase|url slug|slug|"
+        r"target audience|search intent|target word count|H[1-6]) ?: ?\S"
         r"|^(?:write|create|generate) (?:a|an|the|me) [^.!?\n]{0,60}(?:article|blog post)\b"
         r"[^.!?\n]{0,120}\b(?:\d{2,5} words|keywords?|tone)\b",
         "Remove the part of the prompt that is repeated here.",
@@ -206,27 +203,25 @@ _PROMPTS = (
     ),
     Leftover(
         "prompt_echo",
-        r"[\[(](?:approx(?:imate|\.)? |"
-        r"total )?word count ?[:=] ?[~≈]?\d[\d,. ]{0,12}[^\[\]()\n]{0,20}"
-        r"[\])]|^(?:approx(?:imate|\.)? |total )?word count ?[:=] ?[~≈]?\d[\d,. ]{0,12}(?:words)?$"
+        r"[\[(](?:approx(?:imate|\.)? |total )?word count ?[:=] ?[~≈]?\d[^\[\]()\n]{0,30}[\])]"
+        r"|^(?:approx(?:imate|\.)? |total )?word count ?[:=] ?[~≈]?\d[\d,. ]{0,12}(?:words)?$"
         r"|[\[(]\d[\d,.]{0,8} words[\])]$",
         "Remove the word count.",
         paragraphs_only=True,
     ),
     Leftover(
         "injected_instruction",
-        r"\b(?:ignore|disregard|forget|override) (?:all |any |everything )?(?:of )?(?:the |your |"
-        r"my |"
-        r"these |those )?(?:previous|prior|above|earlier|preceding|foregoing|existing) "
+        r"\b(?:ignore|disregard|forget|override) (?:all |any |everything )?(?:of )?"
+        r"(?:the |your |my |these |those )?"
+        r"(?:previous|prior|above|earlier|preceding|foregoing|existing) "
         r"(?:\w{1,20} ){0,2}(?:instructions?|prompts?|rules|directions|guidelines|directives)\b"
         r"|\b(?:ignore|disregard|forget) (?:all|your|the|any) (?:system )?(?:instructions|prompts?|"
         r"guidelines)\b"
-        r"|\b(?:reveal|print|repeat|output|show me) (?:me )?your (?:system|hidden|initial|"
-        r"original) "
-        r"(?:prompt|instructions)\b"
+        r"|\b(?:reveal|print|repeat|output|show me) (?:me )?your "
+        r"(?:system|hidden|initial|original) (?:prompt|instructions)\b"
         r"|\byou are now (?:in )?(?:DAN\b|developer mode|jailbroken|unrestricted)"
-        r"|\b(?:new|updated) (?:system )?instructions? (?:for|to) (?:the )?(?:AI|assistant|model|"
-        r"LLM)\b"
+        r"|\b(?:new|updated) (?:system )?instructions? (?:for|to) "
+        r"(?:the )?(?:AI|assistant|model|LLM)\b"
         r"|\b(?:AI|LLM) (?:assistants?|models?|agents?) reading this\b",
         "A source's instruction to the model got into the text: take it out and check the source.",
     ),

@@ -76,8 +76,8 @@ LEFTOVERS: tuple[Leftover, ...] = (
         rf"[,–—-]? (?:\w{{1,20}} ){{0,3}}{_FIRST_PERSON}\b"
         rf"|\bja sam (?:samo |zapravo )?{_AI}\b"
         rf"|^(?:ali |nazalost, )?(?:samo )?sam {_AI}\b"
-        r"|\bmo(?:je|ja|g|m|ji) (?:znanje|baza znanja|podaci za obuku|podaci za trening|"
-        r"podaci o obuci)"
+        r"|\bmoj(?:e|a|i) (?:baza )?(?:znanj[ea]|podaci za (?:obuku|trening)|podaci o obuci) "
+        r"(?:je ogranicen\w|su ogranicen\w|sez[eu]|ide|zavrsava|ne obuhvata|obuhvata)\b"
         r"|\bmo(?:g|m) poslednje(?:g|m) azuriranj[au]\b"
         r"|\bne(?:mam| posedujem) (?:pristup )?(?:podacima|informacijama|informacije|podatke) u "
         r"(?:realnom|stvarnom) vremenu\b",
@@ -95,35 +95,33 @@ LEFTOVERS: tuple[Leftover, ...] = (
     ),
     Leftover(
         "chat_preamble",
-        r"^(?:naravno|svakako|rado|vazi|u redu|odlicno|razumem|apsolutno)[!,.:–— -]{1,3}"
+        r"^(?:naravno|svakako|rado|vazi|u redu|odlicno|razumem|apsolutno)[!,.:–—] ?"
         rf"(?:evo|u nastavku|ispod|ovo je|izvolite)\b[^.!?\n]{{0,100}}\b{_WRITTEN}\b"
-        r"|^evo (?:vam )?(?:vas|tvoj|trazen|komplet|revidiran|azuriran|preradjen|optimizovan|"
-        r"ispravljen)"
-        rf"\w{{0,4}} (?:\w{{1,20}} ){{0,3}}{_WRITTEN}\b"
+        r"|^evo (?:vam )?(?:vas|tvoj|trazen|komplet|revidiran|azuriran|preradjen|"
+        rf"optimizovan|ispravljen)\w{{0,4}} (?:\w{{1,20}} ){{0,3}}{_WRITTEN}\b"
         rf"|^(?:evo|u nastavku je|ispod je) {_WRITTEN}\b[^.!?:\n]{{0,120}}(?::$|\bkoji ste trazili)"
         r"|^(?:odlicno|sjajno|dobro) pitanje!",
         "Remove what the model says to its user before the text.",
     ),
     Leftover(
         "chat_closing",
-        r"\bnadam se da (?:(?:vam |ti )?ovo (?:pomaze|ce pomoci|odgovara)|(?:vam |ti )?je (?:ovo )?"
-        r"(?:pomoglo|bilo od pomoci|od pomoci)|ce (?:vam |ti )?ovo (?:pomoci|biti od pomoci|"
-        r"koristiti))"
-        r"|\bjavi(?:te)?(?: mi)? (?:ako|ukoliko) (?:zelite|zelis|treba|vam treba|je potrebno|hocete)"
-        r"[^.!?\n]{0,80}\b(?:prilagod|izmen|promen|dodam|skrat|prosir|prerad|ton|duz|"
-        r"jos nesto)\w{0,6}"
+        r"\bnadam se da (?:(?:vam |ti )?ovo (?:pomaze|ce pomoci|odgovara)"
+        r"|(?:vam |ti )?je (?:ovo )?(?:pomoglo|bilo od pomoci|od pomoci)"
+        r"|ce (?:vam |ti )?ovo (?:pomoci|biti od pomoci|koristiti))"
+        r"|\bjavi(?:te)?(?: mi)? (?:ako|ukoliko) "
+        r"(?:zelite|zelis|treba|vam treba|je potrebno|hocete)[^.!?\n]{0,80}\b"
+        r"(?:prilagod|izmen|promen|dodam|skrat|prosir|prerad|ton|duz|jos nesto)\w{0,6}"
         r"|\b(?:zelite|zelis) li da (?:\w{1,10} ){0,2}(?:prilagodim|izmenim|dodam|napisem|prosirim|"
         r"skratim|preradim|promenim)\b|\bda li (?:zelite|zelis) da (?:\w{1,10} ){0,2}(?:prilagodim|"
         r"izmenim|dodam|napisem|prosirim|skratim|preradim|promenim)\b"
-        r"|\b(?:ako|ukoliko) (?:zelite|zelis),? mogu (?:i )?(?:da )?(?:\w{1,10} ){0,1}(?:napis|"
-        r"dodam|"
-        r"dodati|prosir|skrat|prilagod|prerad|izmen)\w{0,6}",
+        r"|\b(?:ako|ukoliko) (?:zelite|zelis),? mogu (?:i )?(?:da )?(?:\w{1,10} )?"
+        r"(?:napis|dodam|dodati|prosir|skrat|prilagod|prerad|izmen)\w{0,6}",
         "Remove what the model says to its user after the text.",
     ),
     Leftover(
         "prompt_echo",
-        r"^(?:meta opis|meta naslov|seo naslov|(?:primarna |glavna |sporedna |"
-        r"fokus )?kljucn\w rec\w{0,2}|"
+        r"^(?:meta opis|meta naslov|seo naslov|"
+        r"(?:primarna |glavna |sporedna |fokus )?kljucn\w rec\w{0,2}|"
         r"ciljna publika|ciljna grupa|broj reci|slag) ?: ?\S"
         r"|[\[(]broj reci ?: ?\d[\d,. ]{0,12}[\])]"
         r"|^napis\w{1,4} (?:\w{1,20} ){0,3}(?:clanak|blog post|tekst)\b[^.!?\n]{0,120}\b"
