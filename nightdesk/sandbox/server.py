@@ -40,11 +40,17 @@ def run(options: SandboxOptions) -> None:
     """See `nightdesk.sandbox.serve`."""
     try:
         injector = FaultInjector(load_plan(options.plan), options.seed)
-        listener = _listen(options.port)
-        journal = JournalWriter(options.journal)
     except OperatorError as error:
         _give_up(str(error))
+    # The port comes first: whoever has it may be writing to the same journal.
+    listener = _listen(options.port)
+    try:
+        journal = JournalWriter(options.journal)
+    except OperatorError as error:
+        listener.close()
+        _give_up(str(error))
     except OSError as error:
+        listener.close()
         _give_up(f"journal {options.journal}: cannot be written ({error.strerror})")
     desk = Desk(journal, injector, options.seed, options.latency_s)
     config = uvicorn.Config(

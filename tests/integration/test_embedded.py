@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +66,7 @@ def test_a_crash_is_recovered_and_what_was_committed_is_there(folder: Path) -> N
     again = EmbeddedPostgres(folder)
     again.start()
     assert query(again, "SELECT answer FROM kept") == (42,)
+    postgres.stop()
     again.stop()
 
 
@@ -75,7 +75,7 @@ def test_a_recycled_pid_is_not_taken_for_the_server_and_its_process_is_left_alon
     postgres.start()
     postgres.stop()
     owner = {} if postgres.user is None else {"user": postgres.user.pw_uid}
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd="/", **owner)  # type: ignore[call-overload]
+    stranger = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **owner)  # type: ignore[call-overload]
     try:
         stale = postgres.pgdata / "postmaster.pid"
         stale.write_text(
@@ -156,14 +156,14 @@ def test_a_data_folder_with_a_long_path_works(folder: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount the small disk that this fills")
 def test_a_full_disk_is_named(folder: Path) -> None:
-    small = folder / "small"
+    postgres = EmbeddedPostgres(folder)
+    postgres._prepare_home()
+    small = postgres.home / "small"
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(small)], check=False)
     if mounted.returncode:
         pytest.skip("this machine does not let root mount a tmpfs")
     try:
-        postgres = EmbeddedPostgres(folder / "data")
-        postgres._prepare_home()
         postgres.pgdata = small / "data"
         postgres.home = small
         assert postgres.user is not None
@@ -181,4 +181,5 @@ def test_a_server_whose_process_was_killed_alone_is_started_again(folder: Path) 
     again = EmbeddedPostgres(folder)
     again.start()
     assert query(again, "SELECT 1") == (1,)
+    postgres.stop()
     again.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Protocol, cast
@@ -20,11 +21,13 @@ _MIN_SHARE = 0.5
 _MIN_BLOCK_LETTERS = 100
 _MIN_BLOCK_SHARE = 0.3
 
-# The classifier is sure of a language from about this many words on.
+# The classifier is sure of a language from about this many words on; it weighs repeated words
+# less, so that scores of longer texts cannot be compared: they are judged in samples.
 _MIN_WORDS = 40
+_SAMPLE_WORDS = 60
 # By how much (log-probability per word) the best language must beat the accepted ones: another
-# language leads by 8 and more, the right one full of foreign names trails by up to 3.
-_MIN_LEAD_PER_WORD = 5.0
+# language leads by 4.5 and more, the right one full of foreign names trails by up to 3.
+_MIN_LEAD_PER_WORD = 4.0
 # What the classifier calls each language. South Slavic standards share their words, so Serbian in
 # Latin script comes out as any of them.
 _ACCEPTED: dict[str, frozenset[str]] = {
@@ -88,16 +91,26 @@ def _foreign(text: str, language: Language, min_letters: int, min_share: float) 
     own_letters = min(own, letters)  # vowel signs are of the script but no letters
     if own_letters < min_share * letters:
         return f"Write this in {language.name}: most of its letters are not {language.script}."
+    code = _other_language(split_words(text), language)
+    return f"Write this in {language.name}: it reads as the language '{code}'." if code else None
+
+
+def _other_language(words: list[str], language: Language) -> str | None:
+    """The code of the language that most samples of the text are in, if it is another one."""
     accepted = _ACCEPTED.get(language.tag)
-    words = len(split_words(text))
-    if accepted is None or words < _MIN_WORDS:
+    samples = [words[i : i + _SAMPLE_WORDS] for i in range(0, len(words), _SAMPLE_WORDS)]
+    samples = [sample for sample in samples if len(sample) >= _MIN_WORDS]
+    if accepted is None or not samples:
         return None
-    ranked = _classifier().rank(text)
-    best_name, best = ranked[0]
-    lead = best - max((score for name, score in ranked if name in accepted), default=best)
-    if best_name in accepted or lead < _MIN_LEAD_PER_WORD * words:
-        return None
-    return f"Write this in {language.name}: it reads as the language with the code '{best_name}'."
+    codes = [code for sample in samples if (code := _clearly_other(sample, accepted))]
+    return Counter(codes).most_common(1)[0][0] if len(codes) > len(samples) / 2 else None
+
+
+def _clearly_other(words: list[str], accepted: frozenset[str]) -> str | None:
+    ranked = _classifier().rank(" ".join(words))
+    best_code, best = ranked[0]
+    lead = best - max((score for code, score in ranked if code in accepted), default=best)
+    return best_code if lead >= _MIN_LEAD_PER_WORD * len(words) else None
 
 
 class _Classifier(Protocol):

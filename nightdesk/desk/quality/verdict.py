@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nightdesk.languages import Language
-from nightdesk.text import shorten
+from nightdesk.text import shorten, storable
 
 #: Stored with each verdict; goes up with every change of a rule.
 GATE_VERSION = "1"
@@ -59,5 +59,6 @@ class Verdict:
 
 
 def finding(rule: str, message: str, passage: str = "", severity: Severity = Severity.BLOCK) -> Finding:
-    """A finding whose passage is one line and short enough to store."""
-    return Finding(rule, message, shorten(" ".join(passage.split()), PASSAGE_CHARS), severity)
+    """A finding that can be stored, its passage one line and short."""
+    one_line = " ".join(storable(passage).split())
+    return Finding(rule, storable(message), shorten(one_line, PASSAGE_CHARS), severity)

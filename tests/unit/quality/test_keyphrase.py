@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightdesk.desk.quality import Requirements, check_html, keyword_in_first_words
@@ -49,6 +49,7 @@ def test_another_word_is_not_taken_for_the_keyword(tag: str, keyword: str, text:
     assert not keyword_in_first_words(text, keyword, LANGUAGES[tag])
 
 
+@settings(deadline=None)  # the first call loads stemmers and models
 @given(st.integers(0, 130))
 def test_the_keyword_counts_within_the_first_hundred_words_only(before: int) -> None:
     text = "word " * before + "heat pump"
@@ -56,6 +57,7 @@ def test_the_keyword_counts_within_the_first_hundred_words_only(before: int) -> 
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
+@settings(deadline=None)  # the first call loads stemmers and models
 @given(keyword=st.text(max_size=30), text=st.text(max_size=60))
 def test_any_keyword_is_found_in_itself_and_no_text_is_refused(tag: str, keyword: str, text: str) -> None:
     assert keyword_in_first_words(keyword, keyword, LANGUAGES[tag])

@@ -6,7 +6,7 @@ import html as html_module
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightdesk.desk.quality import Requirements, check_html, check_markdown
@@ -14,6 +14,7 @@ from nightdesk.desk.quality.folding import folded, normalise
 from nightdesk.desk.quality.leftovers import ALWAYS, Leftover, own_leftovers
 from nightdesk.desk.quality.verdict import PASSAGE_CHARS
 from nightdesk.languages import LANGUAGES, Language
+from nightdesk.text import storable
 
 EN = LANGUAGES["en"]
 languages = st.sampled_from(list(LANGUAGES.values()))
@@ -28,6 +29,7 @@ markup = st.lists(st.sampled_from(_PIECES), max_size=25).map("".join)
 ALL = (*ALWAYS, *own_leftovers(LANGUAGES["sr-Latn"]), *own_leftovers(LANGUAGES["te"]))
 
 
+@settings(deadline=None)
 @given(any_text | markup, languages, st.text(max_size=10), st.text(max_size=10))
 def test_no_text_makes_the_gate_raise(text: str, language: Language, keyword: str, h2: str) -> None:
     asked = Requirements(language, keyword, 5, (h2,), frozenset({text, keyword}))
@@ -35,15 +37,18 @@ def test_no_text_makes_the_gate_raise(text: str, language: Language, keyword: st
         assert verdict.ok is not any(finding.severity == "block" for finding in verdict.findings)
         for finding in verdict.findings:
             assert len(finding.passage) <= PASSAGE_CHARS
-            assert "\x00" not in finding.passage
+            assert storable(finding.passage) == finding.passage
+            assert storable(finding.message) == finding.message
             assert finding.message.endswith(".")
 
 
+@settings(deadline=None)
 @given(markup, languages)
 def test_the_same_text_gets_the_same_verdict(text: str, language: Language) -> None:
     assert check_html(text, Requirements(language)) == check_html(text, Requirements(language))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from("\u00ad\u200b\u200c\u200d\u2060\ufeff"))))
 def test_invisible_characters_never_hide_a_slot(insertions: list[tuple[int, str]]) -> None:
     text = "[TODO: the price]"
@@ -53,6 +58,7 @@ def test_invisible_characters_never_hide_a_slot(insertions: list[tuple[int, str]
     assert rules == {"placeholder_todo"}
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 16), max_size=5, unique=True), st.sampled_from(["b", "em", "span"]))
 def test_inline_tags_never_hide_a_slot(places: list[int], tag: str) -> None:
     text = "[TODO: the price]"
@@ -61,6 +67,7 @@ def test_inline_tags_never_hide_a_slot(places: list[int], tag: str) -> None:
     assert not check_html(f"<p>It is {text}.</p>", Requirements(EN)).ok
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_waiving_a_rule_removes_its_findings_and_no_others(data: st.DataObject) -> None:
     text = (
@@ -76,6 +83,7 @@ def test_waiving_a_rule_removes_its_findings_and_no_others(data: st.DataObject) 
     assert rest.ok is (waived == frozenset(rules))
 
 
+@settings(deadline=None)
 @given(any_text, languages)
 def test_a_folded_text_knows_where_each_character_came_from(text: str, language: Language) -> None:
     normalised = normalise(text)

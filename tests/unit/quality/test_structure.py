@@ -191,6 +191,8 @@ def test_a_text_in_its_language_passes(tag: str, text: str) -> None:
         ("sr-Cyrl", SERBIAN),
         ("sr-Cyrl", RUSSIAN),
         ("te", LONG),
+        ("sr-Latn", LONG * 20),
+        ("en", SPANISH * 20),
     ],
 )
 def test_a_text_in_another_language_is_held(tag: str, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightdesk.desk.quality import Requirements, check_html, count_words
@@ -32,11 +32,13 @@ def test_a_script_without_spaces_counts_about_one_word_per_two_characters() -> N
     assert count_words("红楼梦是中国古典小说", EN) == 6
 
 
+@settings(deadline=None)
 @given(st.sampled_from(_ALPHABETS).flatmap(lambda a: st.lists(st.text(a, min_size=1), max_size=50)))
 def test_joined_words_are_as_many_as_there_were(words: list[str]) -> None:
     assert count_words(" ".join(words), EN) == len(words)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["ప్రపంచం", "హైదరాబాద్‌లో", "నేను", "కి"]), max_size=30))
 def test_joined_telugu_words_are_as_many_as_there_were(words: list[str]) -> None:
     assert count_words("\n".join(words), TE) == len(words)
