@@ -14,7 +14,7 @@ import pytest
 def pytest_configure() -> None:
     """A test must not see the operator's settings, nor a key that could be spent."""
     for name in list(os.environ):
-        if name.startswith(("NIGHTDESK_", "PREFECT_")) and name != "NIGHTDESK_TEST_DATABASE_URL":
+        if name.startswith(("NIGHTDESK_", "PREFECT_")) and not name.startswith("NIGHTDESK_TEST_"):
             del os.environ[name]
         if name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"):
             del os.environ[name]

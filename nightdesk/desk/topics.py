@@ -108,7 +108,8 @@ def _rows(path: Path) -> tuple[list[tuple[int, dict[str, str]]], list[InputProbl
             continue
         if len(cells) != len(names):
             problem = f"{len(cells)} cells for {len(names)} columns: is a comma not quoted?"
-            problems.append(InputProblem(problem, line, names[min(len(cells), len(names)) - 1]))
+            # The first column without a cell, or the last one, which has too many.
+            problems.append(InputProblem(problem, line, names[min(len(cells), len(names) - 1)]))
             continue
         rows.append((line, dict(zip(names, (cell.strip() for cell in cells), strict=True))))
     return rows, problems

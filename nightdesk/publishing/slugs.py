@@ -61,5 +61,4 @@ def _ascii(text: str, language: Language, max_length: int) -> str:
     if language.base == "sr":
         # Serbian spells đ as dj where there is no đ; the general tables make it a plain d.
         latin = cyrtranslit.to_latin(latin, "sr").replace("đ", "dj").replace("Đ", "Dj")
-    slug = slugify.slugify(latin, max_length=max_length, word_boundary=True, save_order=True)
-    return slug[:max_length].strip("-")
+    return slugify.slugify(latin, max_length=max_length, word_boundary=True, save_order=True)

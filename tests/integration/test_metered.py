@@ -62,7 +62,9 @@ def client(database: Database, model: ScriptedModel, seed: int = 7) -> MeteredCl
 
 def call_states(database: Database) -> list[str]:
     with database.reading() as session:
-        rows = session.connection().execute(text("SELECT state FROM nightdesk.llm_calls ORDER BY sent_at, id"))
+        rows = session.connection().execute(
+            text("SELECT state FROM nightdesk.llm_calls ORDER BY sent_at, id")
+        )
         return [row.state for row in rows]
 
 
@@ -170,7 +172,9 @@ async def test_a_zombies_money_is_booked_although_its_claim_has_ended(database: 
 
     def answer(_request: ModelRequest) -> ModelReply:
         with database.transaction() as session:
-            session.connection().execute(text("UPDATE nightdesk.jobs SET locked_until = nightdesk.now() - interval '1 s'"))
+            session.connection().execute(
+                text("UPDATE nightdesk.jobs SET locked_until = nightdesk.now() - interval '1 s'")
+            )
         with database.transaction() as session:
             queue.rescue_expired(session)
         return reply()

@@ -33,7 +33,10 @@ def test_the_highest_priority_is_claimed_first_and_the_oldest_among_equals(datab
     add_articles(database, "newest and high", priority=5)
     with database.transaction() as session:
         claims = queue.claim(session, run="r", phase=Phase.RESEARCH, limit=3, lease_s=60, pin=PIN)
-    topics = [scalar(database, "SELECT topic FROM nightdesk.articles WHERE id = :id", id=c.article_id) for c in claims]
+    topics = [
+        scalar(database, "SELECT topic FROM nightdesk.articles WHERE id = :id", id=c.article_id)
+        for c in claims
+    ]
     assert topics == ["new and high", "newest and high", "old and low"]
     assert claims[2].article_id == low[0]
 

@@ -20,7 +20,9 @@ from nightdesk.models import metadata
 from nightdesk.schema import HEAD, current, migrate
 
 
-def _differ(_context: object, _inspected: object, _column: object, found: object, wanted: object) -> bool | None:
+def _differ(
+    _context: object, _inspected: object, _column: object, found: object, wanted: object
+) -> bool | None:
     """SQLModel's strings are varchar without a length, which is text."""
     return False if isinstance(found, String) and isinstance(wanted, String | AutoString) else None
 

@@ -21,6 +21,7 @@ _QUOTE_WORDS = range(10, 26)
 _FACTS_PER_SOURCE, _MAX_FACTS = 2, 6
 _META_MIN, _META_MAX = 122, 154
 _SLUG_LENGTH = 60
+_EXCERPT_LIMIT = 200
 # What an editor would notice and remove: bracketed notes to the writer.
 _NOTE = regex.compile(r"\s*\[\s*(?:TODO|TBD|TK|INSERT|PLACEHOLDER)\b[^\]\n]*\]", regex.IGNORECASE)
 
@@ -69,7 +70,7 @@ def revise(commission: Commission, bank: Bank, chance: random.Random) -> Json:
     return {
         "title": article["title"],
         "slug": slug or "article",
-        "excerpt": " ".join(sentences(introduction)[:2]) or introduction,
+        "excerpt": _excerpt(introduction),
         "meta_description": _meta_description(commission, bank, chance),
         "introduction": introduction,
         "sections": article["sections"],
@@ -120,6 +121,13 @@ def _improve(commission: Commission, bank: Bank, chance: random.Random) -> tuple
     title = commission.current_title or commission.title
     title = title or bank.one("titles", commission, chance)
     return {"title": title, "introduction": introduction, "sections": sections}, changes
+
+
+def _excerpt(introduction: str) -> str:
+    """One or two sentences, under 200 characters."""
+    said = sentences(introduction) or [introduction]
+    both = " ".join(said[:2])
+    return both if len(both) < _EXCERPT_LIMIT else cut_at_word(said[0], _EXCERPT_LIMIT - 1)
 
 
 def _append(body: str, sentence: str) -> str:

@@ -73,6 +73,15 @@ async def test_publishing_the_same_page_again_touches_no_file(tmp_path: Path) ->
     assert contents(tmp_path) == before
 
 
+async def test_what_a_killed_publisher_left_half_written_is_cleared_away(tmp_path: Path) -> None:
+    page = a_page()
+    placement = await site_in(tmp_path).publish(page)
+    for folder in (tmp_path, tmp_path / placement.slug):
+        (folder / ".index.html.tmp").write_text("<p>hal")
+    await site_in(tmp_path).publish(page)
+    assert not leftovers(tmp_path)
+
+
 async def test_two_languages_live_on_one_site(tmp_path: Path) -> None:
     site = site_in(tmp_path)
     await site.publish(a_page())
