@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit lint format lock build smoke bench clean
+.PHONY: help setup demo test test-kills test-unit lint format lock build smoke bench clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ demo: setup  ## Research, write and publish the demo's topics (ARGS="--exit --js
 
 test: setup  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+test-kills: setup  ## Kill the demo twenty times (two minutes or so each half)
+	@NIGHTDESK_TEST_KILLS=10 $(BIN)/python -m pytest tests/acceptance/test_kills.py -s $(ARGS)
 
 test-unit: setup  ## Run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

@@ -38,7 +38,7 @@ LANGUAGES: dict[str, Language] = {
 }
 
 # CLDR's likely subtags: Serbian without a script is written in Cyrillic.
-_ALIASES = {"sr": "sr-Cyrl", "sr-rs": "sr-Cyrl", "sr-latn-rs": "sr-Latn", "sr-cyrl-rs": "sr-Cyrl"}
+_LIKELY = {"sr": "sr-cyrl", "sr-rs": "sr-cyrl"}
 
 
 def language(tag: str) -> Language:
@@ -48,7 +48,7 @@ def language(tag: str) -> Language:
         ConfigError: if Nightdesk does not write in that language.
     """
     wanted = tag.strip().replace("_", "-").lower()
-    wanted = _ALIASES.get(wanted, wanted)
+    wanted = _LIKELY.get(wanted, wanted)
     for known in LANGUAGES.values():
         if wanted == known.tag.lower() or wanted.startswith(known.tag.lower() + "-"):
             return known

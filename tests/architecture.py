@@ -36,7 +36,7 @@ def problems() -> list[str]:
             found.append(f"{name}: named like a module of the standard library")
         if name.parts[0] == "nightdesk" and path.name != "config.py":
             text = path.read_text(encoding="utf-8")
-            if "os.environ" in text and name.parts[1] not in ("migrations",):
+            if "os.environ" in text and name.parts[1] != "migrations":
                 found.append(f"{name}: reads the environment; only config.py does")
     for package in ("nightdesk", "flows", "tasks", "blocks", "deployments", "tests"):
         for folder in {path.parent for path in tracked(f"{package}/*.py")}:

@@ -33,7 +33,7 @@ def main() -> None:
         if phase is not Phase.PUBLISH:
             for number in prompt_numbers(phase):
                 prompt = load_prompt(phase, number)
-                prompt.render({name: "x" for name in prompt.front.inputs})
+                prompt.render(dict.fromkeys(prompt.front.inputs, "x"))
                 prompts += 1
     print(f"wheel: {imported} modules imported, {prompts} prompts rendered")  # noqa: T201
 

@@ -78,7 +78,7 @@ def demo(
     folder = (data_dir or load_settings().data_dir / "demo").expanduser().absolute()
     folder.mkdir(parents=True, exist_ok=True)
     with _topics_file(topics) as file, _sandbox(folder, latency, seed) as model_server:
-        settings = _settings(folder, provider, model_server)
+        settings = demo_settings(folder, provider, model_server.base_url, model_server.port)
         wanted = read_topics(file, settings.sites)
         with open_database(settings) as database:
             until_interrupted(
@@ -219,20 +219,23 @@ def _conclude(result: dict[str, Any], options: _Options) -> None:
         raise typer.Exit(1)
 
 
-def _settings(folder: Path, provider: str, model_server: SandboxProcess) -> Settings:
+def demo_settings(
+    folder: Path, provider: str, base_url: str, sandbox_port: int, site_port: int = SITE_PORT
+) -> Settings:
+    """Settings that reach nothing but the sandbox at `base_url`, with their data in `folder`."""
     suffix = "/v1" if provider == "openai" else ""
     return load_settings(
         data_dir=folder,
         database_url=None,
         provider=provider,
-        site_port=SITE_PORT,
+        site_port=site_port,
         sites=SITES,
         models={"strong": None, "cheap": None},
         research={
-            "connect_to": {SOURCES_HOST: f"127.0.0.1:{model_server.port}"},
+            "connect_to": {SOURCES_HOST: f"127.0.0.1:{sandbox_port}"},
             "per_host_delay_s": 0.0,
         },
-        **{provider: {"api_key": "sandbox", "base_url": model_server.base_url + suffix}},
+        **{provider: {"api_key": "sandbox", "base_url": base_url + suffix}},
     )
 
 

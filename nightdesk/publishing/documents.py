@@ -146,9 +146,7 @@ def _day(moment: datetime) -> str:
 def _render(name: str, language: Language, site: Imprint, **values: object) -> str:
     labels = labels_for(language)
     made_by = labels.made_by if site.made_by is None else site.made_by
-    return _template(name).render(
-        site=site, language=language, labels=labels, made_by=made_by, **values
-    )
+    return _template(name).render(site=site, language=language, labels=labels, made_by=made_by, **values)
 
 
 def _template(name: str) -> jinja2.Template:

@@ -67,8 +67,7 @@ def locked(path: Path, lane: Lane, wait_s: float) -> Iterator[None]:
         while not _try_lock(descriptor):
             if time.monotonic() >= deadline:
                 raise Transient(
-                    f"{lane} is still being written by another publisher after {wait_s:g} s: "
-                    "try again later",
+                    f"{lane} is still being written by another publisher after {wait_s:g} s: try again later",
                     lane=lane,
                 )
             time.sleep(_POLL_S)

@@ -33,9 +33,7 @@ class Page:
     def __post_init__(self) -> None:
         for name, moment in (("published_at", self.published_at), ("updated_at", self.updated_at)):
             if moment.utcoffset() is None:
-                raise ValueError(
-                    f"{name} of page {self.marker} has no time zone: give an aware UTC time"
-                )
+                raise ValueError(f"{name} of page {self.marker} has no time zone: give an aware UTC time")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,7 @@ _LAST_RESORT = "article"
 _MIN_LENGTH = 16
 
 
-def make_slug(
-    title_or_slug: str, language: Language, *, max_length: int = 60, fallback: str
-) -> str:
+def make_slug(title_or_slug: str, language: Language, *, max_length: int = 60, fallback: str) -> str:
     """A slug that matches `[a-z0-9]+(-[a-z0-9]+)*`, at most `max_length` characters long.
 
     The result depends on the arguments alone, and a slug made here is returned unchanged.

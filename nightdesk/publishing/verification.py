@@ -68,9 +68,7 @@ async def verify_live(
             client.stream("GET", url, headers=_HEADERS, follow_redirects=False) as response,
         ):
             status = response.status_code
-            problem = _problem_of_head(response) or await _problem_of_body(
-                response, marker, max_bytes
-            )
+            problem = _problem_of_head(response) or await _problem_of_body(response, marker, max_bytes)
     except TimeoutError:
         problem = f"did not answer completely within {deadline_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as error:

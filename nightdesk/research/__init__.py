@@ -1,17 +1,20 @@
-"""TEMPORARY STAND-IN, to be replaced whole."""
-from dataclasses import dataclass
-@dataclass
-class FetchedSource:
-    url: str
-    text: str = ""
-@dataclass
-class FetchPolicy:
-    user_agent: str
-    connect_to: dict
-    per_host_delay_s: float = 1.0
-class SourceReader:
-    def __init__(self, policy, resolve=None, sleep=None): pass
-    async def read(self, urls): return []
-    async def aclose(self): pass
-def quote_is_in(quote, text): return quote in text
-def as_data(text, nonce): return text
+"""Fetching a topic's sources safely, and their text as evidence.
+
+policy       what is fetched, and how much
+addresses    where a request may go; transport: it goes nowhere else
+web, body    one polite request with a bounded body
+robots       what the sites allow; redirects, fetch: one address over all its hops
+extraction   text out of a body, in a process of its own (extract_child)
+reader       all of it together
+quoting      is a quote in a text, and how a text is shown to a model
+"""
+
+from __future__ import annotations
+
+from nightdesk.research.addresses import Resolver
+from nightdesk.research.policy import FetchPolicy
+from nightdesk.research.quoting import as_data, quote_is_in
+from nightdesk.research.reader import SourceReader
+from nightdesk.research.source import FetchedSource
+
+__all__ = ["FetchPolicy", "FetchedSource", "Resolver", "SourceReader", "as_data", "quote_is_in"]

@@ -33,16 +33,13 @@ _NUMBER_AT_END = regex.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 # Not to be reached although `is_global` may say otherwise, depending on Python's version: shared
 # address space, IETF protocol assignments, 6to4 relays, benchmarking, IPv6 in IPv4's clothes.
 _CLOSED_V4 = [
-    ipaddress.IPv4Network(net)
-    for net in ("100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15")
+    ipaddress.IPv4Network(net) for net in ("100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15")
 ]
 # Global unicast is all of 2000::/3 (RFC 4291): that leaves out NAT64 64:ff9b::/96 and IPv4-mapped
 # addresses too. Within it, these lead elsewhere: Teredo and protocol assignments, documentation,
 # 6to4 (which carries any IPv4 address), documentation again.
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
-_CLOSED_V6 = [
-    ipaddress.IPv6Network(net) for net in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
-]
+_CLOSED_V6 = [ipaddress.IPv6Network(net) for net in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 
 
 class Endpoint(NamedTuple):

@@ -17,9 +17,7 @@ _MIN_WORDS = 3
 _MIN_CHARS = 12
 
 _TYPOGRAPHY = str.maketrans(
-    dict.fromkeys("‘’‚‛ʼ′‹›`´", "'")
-    | dict.fromkeys("“”„‟″«»", '"')
-    | dict.fromkeys("‐‑‒–—―−⁃﹘", "-")
+    dict.fromkeys("‘’‚‛ʼ′‹›`´", "'") | dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("‐‑‒–—―−⁃﹘", "-")
 )
 
 # Scripts that put no spaces between words: there, a quote may begin and end inside a run of letters.
@@ -30,6 +28,10 @@ _CUT_BEFORE = regex.compile(rf"{_INSIDE_WORD}\Z|\p{{Nd}}[.,]\Z", regex.VERSION1)
 _CUT_AFTER = regex.compile(rf"{_INSIDE_WORD}|[.,]\p{{Nd}}", regex.VERSION1)
 
 _NONCE = regex.compile(r"[A-Za-z0-9_-]{8,}")
+# The delimiter's tag in any letter case, spacing and width, opening or closing.
+_DELIMITER = regex.compile(
+    r"[<＜﹤](\s*[/／⁄∕]?\s*(?:source|ｓｏｕｒｃｅ)(?![\p{L}\p{N}_-]))", regex.IGNORECASE
+)
 _REMOVED = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -54,10 +56,12 @@ def quote_is_in(quote: str, text: str) -> bool:
 
 
 def as_data(text: str, nonce: str) -> str:
-    """A text between two lines that carry `nonce`, without anything invisible in it.
+    """A text that cannot end the block of a prompt that it is put in, without anything invisible.
 
-    The nonce is new for every call of a model, so that whoever wrote the text cannot know it; were
-    it in the text all the same, in any letter case, it is replaced by U+FFFD.
+    The caller writes the lines around it: `<source nonce="…" url="…">` and `</source …>`. The nonce
+    is new for every call of a model, so that whoever wrote the text cannot know it; were it in the
+    text all the same, in any letter case, it is replaced by U+FFFD. What only looks like such a
+    line, with any nonce or none, loses its opening bracket to a typographic one.
 
     Raises:
         ValueError: if the nonce is not at least 8 ASCII letters, digits, '-' or '_'.
@@ -65,8 +69,8 @@ def as_data(text: str, nonce: str) -> str:
     if not _NONCE.fullmatch(nonce) or not nonce.isascii():
         raise ValueError(f"the nonce '{nonce}' must be at least 8 ASCII letters or digits")
     visible = _INVISIBLE.sub("", storable(text))
-    forged = regex.compile(regex.escape(nonce), regex.IGNORECASE)
-    return f"<<<data {nonce}\n{forged.sub(_REMOVED, visible)}\ndata {nonce}>>>"
+    unknowable = regex.sub(regex.escape(nonce), _REMOVED, visible, flags=regex.IGNORECASE)
+    return _DELIMITER.sub(r"‹\1", unknowable)
 
 
 def without_invisible(text: str) -> str:

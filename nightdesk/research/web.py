@@ -63,9 +63,7 @@ class Budget:
 class Web:
     """GET without redirects, cookies, proxies or netrc, politely."""
 
-    def __init__(
-        self, policy: FetchPolicy, transport: httpx.AsyncBaseTransport, sleep: Sleep
-    ) -> None:
+    def __init__(self, policy: FetchPolicy, transport: httpx.AsyncBaseTransport, sleep: Sleep) -> None:
         self._delay_s = policy.per_host_delay_s
         self._sleep = sleep
         self._turns: dict[str, asyncio.Lock] = {}
@@ -111,9 +109,7 @@ class Web:
         """Close the client and its transport."""
         await self._client.aclose()
 
-    async def _exchange(
-        self, url: httpx.URL, max_bytes: int, wanted: Callable[[Answer], bool]
-    ) -> Answer:
+    async def _exchange(self, url: httpx.URL, max_bytes: int, wanted: Callable[[Answer], bool]) -> Answer:
         async with self._client.stream("GET", url) as response:
             head = Answer(url, response.status_code, response.headers, b"", True)
             if not wanted(head):

@@ -94,8 +94,7 @@ async def _models(request: Request) -> Response:
     names = [name for name, tariff in TARIFFS.items() if tariff.provider == dialect.name]
     if dialect is _OPENAI:
         data = [
-            {"id": name, "object": "model", "created": 1796000000, "owned_by": "openai"}
-            for name in names
+            {"id": name, "object": "model", "created": 1796000000, "owned_by": "openai"} for name in names
         ]
         return JSONResponse({"object": "list", "data": data}, 200, reply)
     data = [

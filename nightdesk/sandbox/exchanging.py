@@ -211,9 +211,7 @@ def _parse(raw: bytes) -> Json:
 
 
 def _cut(text: str, max_tokens: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[: max_tokens * BYTES_PER_TOKEN].decode(
-        "utf-8", "ignore"
-    )
+    return text.encode("utf-8", "surrogatepass")[: max_tokens * BYTES_PER_TOKEN].decode("utf-8", "ignore")
 
 
 def _json_response(body: Any, headers: dict[str, str], status: int) -> Response:

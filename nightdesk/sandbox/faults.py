@@ -110,9 +110,7 @@ class Failed(_Strict):
 class Spoilt(_Strict):
     """An answer with a defect in its text or usage."""
 
-    kind: Literal[
-        "fenced", "bad_json", "wrong_schema", "empty_text", "nul", "surrogate", "no_usage"
-    ]
+    kind: Literal["fenced", "bad_json", "wrong_schema", "empty_text", "nul", "surrogate", "no_usage"]
 
 
 class Leftover(_Strict):

@@ -89,7 +89,5 @@ def _parse(path: Path, number: int, line: bytes) -> JournalEntry:
         fields = json.loads(line)
         return JournalEntry(**fields | {"billed_usd": Decimal(fields["billed_usd"])})
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        problem = InputProblem(
-            f"not a journal entry ({error}); restore the file or remove it", line=number
-        )
+        problem = InputProblem(f"not a journal entry ({error}); restore the file or remove it", line=number)
         raise InputError(str(path), [problem]) from error

@@ -49,9 +49,7 @@ class OpenAIResponses:
             message = f"The model `{model}` does not exist or you do not have access to it."
             raise Refused(404, {"message": message, "param": "model", "code": "model_not_found"})
         if body.get("stream"):
-            raise Refused(
-                400, {"message": "The sandbox answers in one piece only.", "param": "stream"}
-            )
+            raise Refused(400, {"message": "The sandbox answers in one piece only.", "param": "stream"})
         segments, user_text = _segments(body)
         schema, title = _schema(body)
         ask = Ask(
@@ -68,9 +66,7 @@ class OpenAIResponses:
         )
         if ask.prompt_tokens > TARIFFS[model].context_tokens:
             message = "Your input exceeds the context window of this model."
-            raise Refused(
-                400, {"message": message, "param": "input", "code": "context_length_exceeded"}
-            )
+            raise Refused(400, {"message": message, "param": "input", "code": "context_length_exceeded"})
         return ask
 
     def write(self, ask: Ask, answer: Answer, serial: int) -> Json:
@@ -197,16 +193,11 @@ def _schema(body: Json) -> tuple[Json | None, str]:
         return None, ""
     schema, name = wanted.get("schema"), str(wanted.get("name", ""))
     if not isinstance(schema, dict) or not name:
-        raise Refused(
-            400, {"message": "Missing required parameter: 'text.format'.", "param": "text.format"}
-        )
+        raise Refused(400, {"message": "Missing required parameter: 'text.format'.", "param": "text.format"})
     try:
         check_schema("openai", schema)
     except SchemaRefused as refused:
-        message = (
-            f"Invalid schema for response_format '{name}': "
-            f"In context={refused.where}, {refused.why}."
-        )
+        message = f"Invalid schema for response_format '{name}': In context={refused.where}, {refused.why}."
         raise Refused(
             400, {"message": message, "param": "text.format.schema", "code": "invalid_json_schema"}
         ) from refused

@@ -61,9 +61,7 @@ class PromptCache:
             if self._known(ask, prefix.hexdigest(), _OPENAI_TTL_S):
                 read = tokens
             written = tokens - read
-        return Tokens(
-            uncached=ask.prompt_tokens - read - written, cache_read=read, cache_write=written
-        )
+        return Tokens(uncached=ask.prompt_tokens - read - written, cache_read=read, cache_write=written)
 
     def _known(self, ask: Ask, prefix: str, ttl_s: int) -> bool:
         """Whether the prefix is cached; being asked for renews it."""

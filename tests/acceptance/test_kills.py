@@ -25,9 +25,10 @@ SEED = int(os.environ.get("NIGHTDESK_TEST_KILL_SEED", str(random.SystemRandom().
 
 @pytest.mark.timeout(60 + 30 * KILLS)
 @pytest.mark.parametrize("victim", ["parent", "group"])
-def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: Path, victim: str) -> None:
+def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
+    tmp_path: Path, victim: str
+) -> None:
     chance = random.Random(f"{SEED} {victim}")
-    print(f"NIGHTDESK_TEST_KILL_SEED={SEED}")
     for _ in range(KILLS):
         demo = start_demo(tmp_path, "--latency", "0.3")
         time.sleep(chance.uniform(1.0, 8.0))
@@ -51,8 +52,7 @@ def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(tmp_pa
 
 def _each_article_has_exactly_one_page(home: Path, database: Database) -> None:
     pages = [
-        path.read_text(encoding="utf-8")
-        for path in (data_folder(home) / "sites").glob("*/*/index.html")
+        path.read_text(encoding="utf-8") for path in (data_folder(home) / "sites").glob("*/*/index.html")
     ]
     with database.reading() as session:
         published = session.connection().execute(

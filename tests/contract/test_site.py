@@ -37,9 +37,7 @@ MARKER = UUID("11111111-2222-4333-8444-555555555555")
 
 
 @pytest.fixture(scope="module", params=sorted(FACTORIES))
-def new_site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[NewSite]:
+def new_site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewSite]:
     with FACTORIES[request.param](tmp_path_factory.mktemp("sites")) as new_site:
         yield new_site
 
@@ -166,9 +164,7 @@ async def test_a_slug_never_leads_out_of_the_site(site: Site) -> None:
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-async def test_what_is_not_live_is_never_verified(
-    site: Site, faulty: FaultyServer, fault: str
-) -> None:
+async def test_what_is_not_live_is_never_verified(site: Site, faulty: FaultyServer, fault: str) -> None:
     url = faulty.url(fault)
     verification = await site.verify(Placement("1", url, fault, ""), MARKER)
     assert not verification.ok

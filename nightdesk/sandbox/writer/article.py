@@ -37,9 +37,7 @@ def headings(commission: Commission, bank: Bank, chance: random.Random) -> list[
 class ArticleWriter:
     """Writes the parts of one article and remembers what it has said."""
 
-    def __init__(
-        self, commission: Commission, bank: Bank, chance: random.Random, said: str = ""
-    ) -> None:
+    def __init__(self, commission: Commission, bank: Bank, chance: random.Random, said: str = "") -> None:
         self._commission = commission
         self._bank = bank
         self._chance = chance
@@ -97,9 +95,7 @@ class ArticleWriter:
         items, self._items = self._items[:_LIST_ITEMS], self._items[_LIST_ITEMS:]
         if len(items) < _LIST_ITEMS:
             return ""
-        lead = self._bank.texts["list_leads"][
-            len(self._items) % len(self._bank.texts["list_leads"])
-        ]
+        lead = self._bank.texts["list_leads"][len(self._items) % len(self._bank.texts["list_leads"])]
         return lead + "\n\n" + "\n".join(f"- {item}" for item in items)
 
     def _pool(self, role: str) -> Iterator[str]:

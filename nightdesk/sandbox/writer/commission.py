@@ -65,9 +65,7 @@ class Commission:
 
 def read_commission(user_text: str) -> Commission:
     """The commission in a prompt; what is missing gets a usable default."""
-    sources = tuple(
-        Source(found["url"], found["text"].strip()) for found in _SOURCE.finditer(user_text)
-    )
+    sources = tuple(Source(found["url"], found["text"].strip()) for found in _SOURCE.finditer(user_text))
     lines = _SOURCE.sub("\n", user_text)
     labels = list(_LABEL.finditer(lines))
     # The text after a label belongs to it up to the next label or source.

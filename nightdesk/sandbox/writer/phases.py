@@ -47,8 +47,7 @@ def outline(commission: Commission, bank: Bank, chance: random.Random) -> Json:
         {
             "heading": name,
             "points": [
-                fill(text, commission)
-                for text in chance.sample(theme.roles[bank.role_of(name, index)], 3)
+                fill(text, commission) for text in chance.sample(theme.roles[bank.role_of(name, index)], 3)
             ],
         }
         for index, name in enumerate(names)
@@ -137,9 +136,7 @@ def _append(body: str, sentence: str) -> str:
     return f"{body}{gap}{sentence}".strip()
 
 
-def _lengthen(
-    commission: Commission, writer: ArticleWriter, introduction: str, sections: list[Json]
-) -> None:
+def _lengthen(commission: Commission, writer: ArticleWriter, introduction: str, sections: list[Json]) -> None:
     """Add paragraphs to the last section if the article is too short."""
     have = word_count(introduction) + sum(word_count(part["body"]) for part in sections)
     if have < commission.min_words:

@@ -115,9 +115,7 @@ class SchemaWriter:
             except Unsatisfiable:
                 if least:
                     raise
-        return [
-            self._value(schema.get("items", {"type": "string"}), depth + 1) for _ in range(least)
-        ]
+        return [self._value(schema.get("items", {"type": "string"}), depth + 1) for _ in range(least)]
 
     def _string(self, schema: Json) -> str:
         if schema.get("format") in _FORMATS:

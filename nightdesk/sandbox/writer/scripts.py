@@ -16,8 +16,7 @@ def to_cyrillic(text: str) -> str:
     """
     parts = _SLOT.split(text)
     return "".join(
-        part if index % 2 else str(cyrtranslit.to_cyrillic(part, "sr"))
-        for index, part in enumerate(parts)
+        part if index % 2 else str(cyrtranslit.to_cyrillic(part, "sr")) for index, part in enumerate(parts)
     )
 
 

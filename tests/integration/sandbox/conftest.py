@@ -32,12 +32,8 @@ class Bench:
 
     def __init__(self, process: SandboxProcess) -> None:
         self.process = process
-        self.claude = anthropic.AsyncAnthropic(
-            api_key="key", base_url=process.base_url, max_retries=0
-        )
-        self.gpt = openai.AsyncOpenAI(
-            api_key="key", base_url=f"{process.base_url}/v1", max_retries=0
-        )
+        self.claude = anthropic.AsyncAnthropic(api_key="key", base_url=process.base_url, max_retries=0)
+        self.gpt = openai.AsyncOpenAI(api_key="key", base_url=f"{process.base_url}/v1", max_retries=0)
         self.last_id = ""
 
     def break_with(self, action: dict[str, Any], **rule: Any) -> None:
@@ -57,9 +53,7 @@ class Bench:
             "messages": [{"role": "user", "content": prompt}],
             "output_config": {"format": {"type": "json_schema", "schema": schema}},
         }
-        return await self.claude.messages.create(
-            **asked | more, extra_headers=self._client_id(), timeout=20
-        )
+        return await self.claude.messages.create(**asked | more, extra_headers=self._client_id(), timeout=20)
 
     async def ask_gpt(self, form: type[BaseModel], prompt: str = PROMPT, **more: Any) -> Any:
         """`responses.create` with a structured answer."""
@@ -75,9 +69,7 @@ class Bench:
             "max_output_tokens": 16_000,
             "text": {"format": wanted},
         }
-        return await self.gpt.responses.create(
-            **asked | more, extra_headers=self._client_id(), timeout=20
-        )
+        return await self.gpt.responses.create(**asked | more, extra_headers=self._client_id(), timeout=20)
 
     async def ask(self, provider: str, form: type[BaseModel], **more: Any) -> Any:
         """Either of them."""

@@ -83,9 +83,7 @@ async def test_being_told_to_wait_says_how_long(bench: Bench, provider: str) -> 
 
 @both
 @pytest.mark.parametrize("kind", ["cut_body", "reset"])
-async def test_a_lost_connection_is_a_billed_connection_error(
-    bench: Bench, provider: str, kind: str
-) -> None:
+async def test_a_lost_connection_is_a_billed_connection_error(bench: Bench, provider: str, kind: str) -> None:
     with pytest.raises(CONNECTION_ERRORS) as caught:
         await broken(bench, provider, {"kind": kind})
     lost = httpx2.RemoteProtocolError if kind == "cut_body" else (
@@ -209,9 +207,7 @@ async def test_a_fence_is_around_a_whole_valid_answer(bench: Bench, provider: st
 
 @both
 @pytest.mark.parametrize("kind", ["bad_json", "wrong_schema", "empty_text"])
-async def test_an_unusable_answer_is_billed_and_invalid(
-    bench: Bench, provider: str, kind: str
-) -> None:
+async def test_an_unusable_answer_is_billed_and_invalid(bench: Bench, provider: str, kind: str) -> None:
     answer = await broken(bench, provider, {"kind": kind})
     text = said(answer).text
     with pytest.raises(ValidationError):
@@ -223,9 +219,7 @@ async def test_an_unusable_answer_is_billed_and_invalid(
 
 
 @both
-async def test_a_leftover_stands_in_the_middle_of_the_longest_text(
-    bench: Bench, provider: str
-) -> None:
+async def test_a_leftover_stands_in_the_middle_of_the_longest_text(bench: Bench, provider: str) -> None:
     bench.break_with({"kind": "leftover", "text": "[TODO: figures]"})
     answer = await bench.ask(provider, DraftText)
     draft = DraftText.model_validate_json(said(answer).text)

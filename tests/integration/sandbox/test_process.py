@@ -128,9 +128,7 @@ def test_what_cannot_be_used_gives_one_line_and_code_2(
     assert said.count("\n") == 1
 
 
-def test_a_taken_port_gives_one_line_and_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taken_port_gives_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         options = SandboxOptions(port=port, journal=tmp_path / "journal.jsonl")
@@ -166,7 +164,5 @@ def test_importing_the_package_imports_no_web_server() -> None:
         "print([name for name in ('starlette', 'uvicorn', 'jinja2', 'pydantic', 'prefect')"
         " if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

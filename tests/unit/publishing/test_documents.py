@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -39,6 +39,7 @@ def attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
     return node.attributes[name]
 
 
+@settings(deadline=None)
 @given(title=titles, excerpt=texts)
 def test_sitemap_and_feed_are_well_formed_whatever_the_text(title: str, excerpt: str) -> None:
     records = [record(a_page(title=title, excerpt=excerpt))]
@@ -48,6 +49,7 @@ def test_sitemap_and_feed_are_well_formed_whatever_the_text(title: str, excerpt:
     assert shown == records[0].title
 
 
+@settings(deadline=None)
 @given(title=titles, body=texts, description=texts)
 def test_a_page_is_one_article_whatever_the_text(title: str, body: str, description: str) -> None:
     page = documents.cleaned(a_page(title=title, markdown=body, meta_description=description))
@@ -68,14 +70,10 @@ def test_a_page_says_what_it_is_to_machines() -> None:
     assert attribute(tree, "html", "lang") == "en"
     assert attribute(tree, "html", "dir") == "ltr"
     assert attribute(tree, "link[rel=canonical]", "href") == url
-    assert attribute(tree, "meta[name=description]", "content") == (
-        "Why night trains come back to Europe."
-    )
+    assert attribute(tree, "meta[name=description]", "content") == ("Why night trains come back to Europe.")
     assert attribute(tree, "meta[property='og:title']", "content") == "Night trains"
     assert attribute(tree, "meta[property='og:url']", "content") == url
-    assert attribute(tree, "link[type='application/atom+xml']", "href") == (
-        "https://example.org/n/feed.xml"
-    )
+    assert attribute(tree, "link[type='application/atom+xml']", "href") == ("https://example.org/n/feed.xml")
     (script,) = tree.css("script[type='application/ld+json']")
     article = json.loads(script.text())
     assert article["@type"] == "Article"
@@ -97,9 +95,7 @@ def test_dates_are_shown_in_utc() -> None:
 
 def test_a_page_asks_no_other_server_for_anything() -> None:
     tree = html_of(markdown="![x](https://elsewhere.example/x.png) <iframe src=//e.example>")
-    assert [node.attributes["href"] for node in tree.css("link[rel=stylesheet]")] == [
-        "../style.css"
-    ]
+    assert [node.attributes["href"] for node in tree.css("link[rel=stylesheet]")] == ["../style.css"]
     assert not tree.css("img, iframe, script[src], object, embed")
     assert "url(" not in documents.stylesheet()
     assert "@import" not in documents.stylesheet()

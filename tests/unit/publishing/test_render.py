@@ -4,7 +4,7 @@ import html
 
 import pytest
 import regex
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -51,6 +51,7 @@ def nodes(markup: str) -> list[LexborNode]:
     return LexborHTMLParser(markup).css("*")
 
 
+@settings(deadline=None)
 @given(markdowns)
 @example("".join(FRAGMENTS))
 def test_no_markdown_gives_html_that_can_run(markdown: str) -> None:
@@ -66,6 +67,7 @@ def test_no_markdown_gives_html_that_can_run(markdown: str) -> None:
                 assert scheme is None or scheme[1].lower() in {"http", "https", "mailto"}
 
 
+@settings(deadline=None)
 @given(markdowns)
 def test_every_link_to_another_site_is_marked_and_no_picture_is_fetched_from_one(
     markdown: str,
@@ -78,6 +80,7 @@ def test_every_link_to_another_site_is_marked_and_no_picture_is_fetched_from_one
         assert node.attributes.get("rel") == "nofollow noopener"
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_the_same_markdown_gives_the_same_html(markdown: str) -> None:
     assert markdown_to_html(markdown) == markdown_to_html(markdown)

@@ -46,9 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         ("/style.css", "text/css; charset=utf-8", "p{}"),
     ],
 )
-def test_files_are_served_as_utf8(
-    served: httpx.Client, path: str, content_type: str, text: str
-) -> None:
+def test_files_are_served_as_utf8(served: httpx.Client, path: str, content_type: str, text: str) -> None:
     answer = served.get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, content_type)
     assert answer.text == text
@@ -72,9 +70,7 @@ def test_files_are_served_as_utf8(
         "/missing",
     ],
 )
-def test_hidden_files_folders_and_the_world_outside_are_not_served(
-    served: httpx.Client, path: str
-) -> None:
+def test_hidden_files_folders_and_the_world_outside_are_not_served(served: httpx.Client, path: str) -> None:
     answer = served.get(path)
     assert answer.status_code == 404
     assert "secret" not in answer.text

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightdesk.languages import LANGUAGES
@@ -14,6 +14,7 @@ texts = st.text() | st.text(alphabet=SCRIPTS) | st.sampled_from(sorted(RESERVED)
 languages = st.sampled_from(sorted(LANGUAGES.values(), key=lambda language: language.tag))
 
 
+@settings(deadline=None)
 @given(text=texts, language=languages, max_length=st.integers(16, 80), fallback=texts)
 def test_any_text_gives_a_slug_that_every_site_takes(
     text: str, language: object, max_length: int, fallback: str
@@ -30,6 +31,7 @@ def test_any_text_gives_a_slug_that_every_site_takes(
     assert slug(result) == result
 
 
+@settings(deadline=None)
 @given(text=texts, number=st.integers(2, 10_000))
 def test_a_suffix_keeps_a_slug_a_slug(text: str, number: int) -> None:
     slug = make_slug(text, LANGUAGES["en"], fallback="x")

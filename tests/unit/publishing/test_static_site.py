@@ -135,9 +135,7 @@ async def test_a_folder_with_somebody_elses_site_is_refused(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 
-@pytest.mark.parametrize(
-    "address", ["", "example.org", "ftp://example.org", "http://", "http://x/?a"]
-)
+@pytest.mark.parametrize("address", ["", "example.org", "ftp://example.org", "http://", "http://x/?a"])
 async def test_preflight_refuses_an_address_that_is_none(tmp_path: Path, address: str) -> None:
     with pytest.raises(Blocked, match="base_url") as caught:
         await StaticSite("night", "Night", tmp_path, address).preflight()

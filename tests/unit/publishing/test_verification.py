@@ -27,9 +27,7 @@ async def test_a_page_that_shows_the_article_is_live(faulty: FaultyServer, name:
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in {"slow", "drip"}])
-async def test_every_problem_is_one_sentence_about_the_address(
-    faulty: FaultyServer, name: str
-) -> None:
+async def test_every_problem_is_one_sentence_about_the_address(faulty: FaultyServer, name: str) -> None:
     verification = await verify_live(faulty.url(name), MARKER)
     assert not verification.ok
     assert verification.problem

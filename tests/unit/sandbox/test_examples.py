@@ -49,9 +49,7 @@ def test_every_page_has_two_hundred_words_and_one_hides_an_injection() -> None:
 def test_the_plan_spoils_exactly_two_topics_for_good() -> None:
     def hit(times: int | None) -> set[str]:
         names = {rule.match.contains for rule in PLAN.rules if rule.times == times}
-        found = {
-            topic.topic for topic in topics() for name in names if name and name in topic.topic
-        }
+        found = {topic.topic for topic in topics() for name in names if name and name in topic.topic}
         assert len(found) == len(names)
         return found
 

@@ -14,9 +14,7 @@ from nightdesk.sandbox.faults import FaultInjector, load_plan, parse_plan
 CUT = {"kind": "cut_body"}
 
 
-def ask(
-    text: str = "topic: a", provider: str = "anthropic", title: str = "Brief", **body: Any
-) -> Ask:
+def ask(text: str = "topic: a", provider: str = "anthropic", title: str = "Brief", **body: Any) -> Ask:
     return Ask(
         provider=provider, model="m", account="k", segments=(Segment(text),), user_text=text,
         schema=None, schema_title=title, max_tokens=None, body={"text": text} | body,

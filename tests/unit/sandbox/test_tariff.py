@@ -22,9 +22,7 @@ from nightdesk.sandbox.tariff import TARIFFS, Tokens, bill_usd
         ("gpt-6-luna", Tokens(3000, output=2500), "0.00155"),
     ],
 )
-def test_each_kind_of_token_is_billed_at_its_own_price(
-    model: str, tokens: Tokens, usd: str
-) -> None:
+def test_each_kind_of_token_is_billed_at_its_own_price(model: str, tokens: Tokens, usd: str) -> None:
     assert bill_usd(model, tokens) == Decimal(usd)
 
 

@@ -1,0 +1,1 @@
+"""Measurements; not shipped. See README.md."""
