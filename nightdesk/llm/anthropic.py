@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from nightdesk.llm.failures import lost
 from nightdesk.llm.port import ModelReply, ModelRequest, Stop
-from nightdesk.llm.sdk import as_dict, count, guarded
+from nightdesk.llm.sdk import as_dict, count, guarded, timeout
 from nightdesk.spend.usage import TokenUsage
 
 PROVIDER = "anthropic"
@@ -57,7 +57,7 @@ class AnthropicModel:
             messages=[{"role": "user", "content": request.user}],
             output_config={"format": {"type": "json_schema", "schema": _schema(request.schema)}},
             service_tier="standard_only",
-            timeout=request.deadline_s,
+            timeout=timeout(request),
             extra_headers={"X-Client-Request-Id": str(request.call_id)},
         )
         return read_message(await raw.parse(), raw.headers.get("request-id"))
@@ -103,7 +103,7 @@ def read_usage(raw: dict[str, Any]) -> TokenUsage | None:
         tier="batch" if raw.get("service_tier") == "batch" else None,
         inference_geo=raw.get("inference_geo"),
     )
-    return usage if usage.total_tokens else None
+    return usage if usage.can_be_priced else None
 
 
 @lru_cache(maxsize=32)

@@ -38,7 +38,16 @@ OUT_OF_MONEY = frozenset(
     }
 )
 _OUT_OF_MONEY_TEXTS = ("specified api usage limits", "credit balance is too low")
-_FLAGGED = frozenset({"invalid_prompt", "content_policy", "content_policy_violation"})
+#: Codes that mean: what was asked broke the provider's rules; asking again would hurt the account.
+FLAGGED = frozenset(
+    {
+        "invalid_prompt",
+        "content_policy",
+        "content_policy_violation",
+        "bio_policy",
+        "misalignment_policy_violation",
+    }
+)
 _REFUSED_BEFORE_WORK = frozenset({409, 503, 529})
 DEFAULT_WAIT_S = 10.0
 
@@ -58,17 +67,11 @@ def classify(error: ProviderError) -> CallFailed:
     """The failure of a request that was answered with an error."""
     said = f"{error.provider} answered {error.status}: {shorten(storable(error.message), 500)}"
     lane = Lane(LaneKind.PROVIDER, error.provider)
-    lowered = error.message.lower()
     failure: JobError
     billing = Billing.NOTHING
-    if (
-        error.codes & OUT_OF_MONEY
-        or (error.status == 400 and any(text in lowered for text in _OUT_OF_MONEY_TEXTS))
-        or (error.status == 402 and error.retry_after_s is None)
-        or error.status in (401, 403)
-    ):
+    if _is_closed(error):
         failure = Blocked(said, lane=lane)
-    elif error.codes & _FLAGGED:
+    elif error.codes & FLAGGED:
         failure = NeedsPerson(said, reasons=(Reason("prompt_flagged", said),))
     elif error.status in (402, 429):
         failure = ToldToWait(said, lane=lane, retry_after_s=error.retry_after_s or DEFAULT_WAIT_S)
@@ -80,10 +83,27 @@ def classify(error: ProviderError) -> CallFailed:
     return CallFailed(failure, billing)
 
 
+def _is_closed(error: ProviderError) -> bool:
+    """Whether the provider works for nobody here until a person, or a date, changes that."""
+    codes = error.codes & OUT_OF_MONEY
+    if error.status == 402:
+        # Anthropic types every 402 `billing_error`: only a Retry-After tells one that passes by itself.
+        return error.retry_after_s is None or bool(codes - {"billing_error"})
+    lowered = error.message.lower()
+    told_in_words = error.status == 400 and any(text in lowered for text in _OUT_OF_MONEY_TEXTS)
+    return bool(codes) or told_in_words or error.status in (401, 403)
+
+
 def not_sent(provider: str, why: str) -> CallFailed:
     """The request never left: refused connection, unknown host."""
     lane = Lane(LaneKind.PROVIDER, provider)
     return CallFailed(Transient(f"{provider} cannot be reached: {why}", lane=lane), Billing.NOTHING)
+
+
+def unsendable(provider: str, why: str) -> CallFailed:
+    """The request cannot be written down, so it never left: lone surrogates have no UTF-8."""
+    said = f"the question to {provider} cannot be encoded, clean its text first: {why}"
+    return CallFailed(Permanent(said), Billing.NOTHING)
 
 
 def lost(provider: str, why: str) -> CallFailed:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -181,7 +183,7 @@ class MeteredClient:
             OverJobCap: if that is less than a useful answer.
         """
         used = calls.job_use(session, ask.job_id)
-        input_tokens = input_bound_tokens(ask.system, ask.user, str(ask.schema.model_json_schema()))
+        input_tokens = input_bound_tokens(ask.system, ask.user, _schema_text(ask.schema))
 
         def output_room(tokens: int, usd: Decimal) -> int:
             allowed = min(ask.max_output_tokens, job.max_tokens - tokens - input_tokens)
@@ -222,6 +224,11 @@ _LOCK_JOB = text("""
     SELECT state, claim_no, max_tokens, max_usd, nightdesk.now() AS now
     FROM nightdesk.jobs WHERE id = :job_id FOR UPDATE
 """)
+
+
+@cache
+def _schema_text(schema: type[BaseModel]) -> str:
+    return json.dumps(schema.model_json_schema())
 
 
 def call_key(ask: Ask) -> str:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from nightdesk.errors import Lane, LaneKind, NeedsPerson, Reason, ToldToWait
-from nightdesk.llm.failures import DEFAULT_WAIT_S, lost
+from nightdesk.llm.failures import DEFAULT_WAIT_S, FLAGGED, lost
 from nightdesk.llm.port import Billing, CallFailed, ModelReply, ModelRequest, Stop
-from nightdesk.llm.sdk import as_dict, count, guarded
+from nightdesk.llm.sdk import as_dict, count, guarded, timeout
 from nightdesk.spend.usage import TokenUsage
 
 if TYPE_CHECKING:
     from openai.types.responses import Response
 
 PROVIDER = "openai"
-_PRICED_TIERS = frozenset({"flex", "priority"})
+_PRICED_TIERS = frozenset({"flex", "priority", "fast"})
 
 
 class OpenAIModel:
@@ -58,8 +58,10 @@ class OpenAIModel:
                 }
             },
             prompt_cache_key=request.cache_key,
+            # Left out, the project's settings decide, and the worst case would not cover what they choose.
+            service_tier="default",
             store=False,
-            timeout=request.deadline_s,
+            timeout=timeout(request),
             extra_headers={"X-Client-Request-Id": str(request.call_id)},
         )
         return read_response(raw.parse(), raw.headers.get("x-request-id"))
@@ -117,7 +119,7 @@ def _failed(response: Response) -> CallFailed:
     lane = Lane(LaneKind.PROVIDER, PROVIDER)
     if code == "rate_limit_exceeded":
         return CallFailed(ToldToWait(said, lane=lane, retry_after_s=DEFAULT_WAIT_S), Billing.NOTHING)
-    if code == "invalid_prompt":
+    if code in FLAGGED:
         return CallFailed(NeedsPerson(said, reasons=(Reason("prompt_flagged", said),)), Billing.UNKNOWN)
     return lost(PROVIDER, said)
 
@@ -133,7 +135,7 @@ def read_usage(raw: dict[str, Any], tier: str | None) -> TokenUsage | None:
         reasoning_tokens=count(raw, "output_tokens_details", "reasoning_tokens"),
         tier=tier if tier in _PRICED_TIERS else None,
     )
-    return usage if usage.total_tokens else None
+    return usage if usage.can_be_priced else None
 
 
 @lru_cache(maxsize=32)

@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx2
 
-from nightdesk.llm.failures import ProviderError, classify, lost, not_sent, retry_after_s
+from nightdesk.llm.failures import ProviderError, classify, lost, not_sent, retry_after_s, unsendable
 from nightdesk.llm.port import CallFailed, ModelReply, ModelRequest
 
-_NEVER_LEFT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+#: A connection that takes longer will not come: nothing was sent, so nothing need be written off.
+CONNECT_S = 10.0
+_NEVER_LEFT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 async def guarded(
@@ -41,11 +43,18 @@ async def guarded(
         if isinstance(cause, _NEVER_LEFT):
             raise not_sent(provider, str(cause) or type(cause).__name__) from error
         raise lost(provider, f"{error} ({type(cause).__name__})") from error
+    except UnicodeEncodeError as error:
+        raise unsendable(provider, str(error)) from error
     except json.JSONDecodeError as error:
         raise lost(provider, f"its answer is not JSON: {error}") from error
     except (httpx2.HTTPError, ValueError, AttributeError, TypeError, LookupError) as error:
         # Bodies that are JSON but not of the promised shape surface in many ways.
         raise lost(provider, f"its answer cannot be read: {type(error).__name__}: {error}") from error
+
+
+def timeout(request: ModelRequest) -> httpx2.Timeout:
+    """The SDK's timeouts: the request's deadline, and a short one for the connection."""
+    return httpx2.Timeout(request.deadline_s, connect=min(CONNECT_S, request.deadline_s))
 
 
 def _provider_error(provider: str, error: Any) -> ProviderError:
@@ -78,7 +87,8 @@ def as_dict(usage: Any) -> dict[str, Any] | None:
     """The provider's usage object as plain JSON; None if it sent none."""
     if usage is None:
         return None
-    dumped: dict[str, Any] = usage.model_dump(mode="json", exclude_none=True)
+    # Without warnings: that a field is not of the promised type is nothing an operator can act on.
+    dumped: dict[str, Any] = usage.model_dump(mode="json", exclude_none=True, warnings=False)
     return dumped
 
 

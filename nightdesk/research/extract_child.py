@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from lxml.html import HtmlElement
+    from lxml.html import HtmlElement  # type: ignore[import-untyped]
 
 
 class Task(TypedDict):
@@ -55,7 +55,7 @@ class Extract(TypedDict):
 
 _MAX_FIELD_CHARS = 500
 # Longer ones do not fit into an index of Postgres (2704 bytes).
-_MAX_LINK_CHARS = 2000
+MAX_LINK_CHARS = 2000
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}")
 _HEADER_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""", re.IGNORECASE)
 _META_CHARSET = re.compile(
@@ -129,7 +129,7 @@ def _detected(body: bytes) -> str:
 
 def without_hidden(tree: HtmlElement) -> None:
     """Remove in place what a reader of the page does not see, and the texts that replace pictures."""
-    from lxml import etree
+    from lxml import etree  # type: ignore[import-untyped]
 
     doomed = [
         node
@@ -189,7 +189,7 @@ def page(task: Task, markup: str) -> Extract:
 
 def feed(task: Task, body: bytes) -> Extract:
     """The first articles that a feed names, and what it says of them itself."""
-    import feedparser  # type: ignore[import-untyped]
+    import feedparser
 
     # Bytes that are not in a file object would be tried as the name of a file first.
     headers = {"content-type": task["content_type"], "content-location": task["url"]}
@@ -197,7 +197,7 @@ def feed(task: Task, body: bytes) -> Extract:
     items, said, seen = list[Item](), list[str](), set[str]()
     for entry in parsed.entries:
         link = str(entry.get("link") or "").strip()
-        if not link or len(link) > _MAX_LINK_CHARS or link in seen:
+        if not link or len(link) > MAX_LINK_CHARS or link in seen:
             continue
         if len(items) == task["feed_items"]:
             break

@@ -12,7 +12,7 @@ import httpx
 
 from nightdesk.errors import Permanent
 from nightdesk.research.addresses import AddressGuard, Resolver
-from nightdesk.research.extract_child import Extract, Item
+from nightdesk.research.extract_child import MAX_LINK_CHARS, Extract, Item
 from nightdesk.research.extraction import Extractor
 from nightdesk.research.fetch import Fetcher, Visit
 from nightdesk.research.policy import FetchPolicy
@@ -114,6 +114,7 @@ class SourceReader:
             return _source(url, visit, error=visit.error), []
         found = await self._extractor.extract(visit.answer)
         items = [item | {"link": _absolute(visit.answer.url, item["link"])} for item in found["items"]]
+        items = [item for item in items if len(item["link"]) <= MAX_LINK_CHARS]
         error = None if found["text"] else f"{visit.answer.url} has no text that can be read"
         return _source(url, visit, found, error), items
 

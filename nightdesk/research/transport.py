@@ -17,11 +17,16 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         httpx.TransportError: if no address could be connected to, or the exchange failed.
     """
 
-    def __init__(self, guard: AddressGuard, verify: ssl.SSLContext | bool = True) -> None:
+    def __init__(
+        self,
+        guard: AddressGuard,
+        verify: ssl.SSLContext | bool = True,
+        inner: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self._guard = guard
         # No connection is kept: the pool knows connections by address, and two names behind one
         # address must not share one that was opened, and whose certificate was checked, for the other.
-        self._inner = httpx.AsyncHTTPTransport(
+        self._inner = inner or httpx.AsyncHTTPTransport(
             verify=verify, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
         )
 

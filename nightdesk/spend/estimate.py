@@ -6,7 +6,7 @@ import dataclasses
 from datetime import datetime
 from decimal import Decimal
 
-from nightdesk.spend.pricing import cost
+from nightdesk.spend.pricing import cost_usd
 from nightdesk.spend.usage import TokenUsage
 
 #: Tokens of the wrapping that providers add around what is sent (roles, tools, schema preamble).
@@ -21,10 +21,15 @@ def input_bound_tokens(*texts: str) -> int:
 def worst_case_usd(
     provider: str, model: str, *, input_tokens: int, output_tokens: int, at: datetime
 ) -> Decimal:
-    """The dearest of: nothing cached, everything written to the cache (for minutes, for an hour)."""
-    plain = TokenUsage(input_tokens=input_tokens, output_tokens=output_tokens)
+    """The dearest of: nothing cached, everything written to the cache (for minutes, for an hour).
+
+    At the standard tier, which the adapters ask for by name. Where Anthropic answers from is settled
+    by the workspace, so its prices are those of the dearest place.
+    """
+    geo = "us" if provider == "anthropic" else None
+    plain = TokenUsage(input_tokens=input_tokens, output_tokens=output_tokens, inference_geo=geo)
     written = dataclasses.replace(plain, cache_write_tokens=input_tokens)
     variants = [plain, written]
     if provider == "anthropic":
         variants.append(dataclasses.replace(written, cache_write_1h_tokens=input_tokens))
-    return max(cost(provider, model, usage, at=at).amount_usd for usage in variants)
+    return max(cost_usd(provider, model, usage, at=at) for usage in variants)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -56,16 +58,31 @@ def cost(provider: str, model: str, usage: TokenUsage, *, at: datetime) -> Cost:
         ConfigError: if the model has no price.
         ValueError: if the usage is empty or contradicts itself (it would be priced at zero).
     """
+    priced = _priced(provider, model, usage, at)
+    return Cost(_total_usd(priced, provider, usage), _provenance(priced, usage, at))
+
+
+def cost_usd(provider: str, model: str, usage: TokenUsage, *, at: datetime) -> Decimal:
+    """`cost` without the provenance, for estimates.
+
+    Raises:
+        ConfigError, ValueError: as `cost` does.
+    """
+    return _total_usd(_priced(provider, model, usage, at), provider, usage)
+
+
+def _priced(provider: str, model: str, usage: TokenUsage, at: datetime) -> PriceCalculation:
     if usage.total_tokens <= 0:
         raise ValueError(f"a call to {model} reports no tokens at all: it cannot be priced")
     try:
-        priced = _calculate(provider, model, usage, at=at)
+        return _calculate(provider, model, usage, at=at)
     except LookupError:
         raise ConfigError(f"model '{model}' of {provider} has no price") from None
-    total = Decimal(priced.total_price)
-    if usage.inference_geo == "us" and provider == "anthropic":
-        total *= _US_SURCHARGE
-    return Cost(to_scale(total), _provenance(priced, usage, at))
+
+
+def _total_usd(priced: PriceCalculation, provider: str, usage: TokenUsage) -> Decimal:
+    surcharged = usage.inference_geo == "us" and provider == "anthropic"
+    return to_scale(Decimal(priced.total_price) * (_US_SURCHARGE if surcharged else 1))
 
 
 def _calculate(provider: str, model: str, usage: TokenUsage, *, at: datetime | None) -> PriceCalculation:
@@ -98,16 +115,19 @@ def _calculate(provider: str, model: str, usage: TokenUsage, *, at: datetime | N
 
 
 def _provenance(priced: PriceCalculation, usage: TokenUsage, at: datetime) -> dict[str, Any]:
-    from importlib.metadata import version
-
     return {
         "source": "genai-prices",
-        "version": version("genai-prices"),
+        "version": _package_version(),
         "model": priced.model.id,
         "units": str(priced.model_price),
         "tier": usage.tier or "standard",
         "at": at.isoformat(),
     }
+
+
+@cache
+def _package_version() -> str:
+    return version("genai-prices")
 
 
 def _suggestion(provider: str) -> str:

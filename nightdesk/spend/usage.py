@@ -20,12 +20,21 @@ class TokenUsage:
     cache_write_1h_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
-    tier: str | None = None  #: `flex`, `priority`, `batch`; None is the standard one
+    tier: str | None = None  #: `flex`, `priority`, `fast`, `batch`; None is the standard one
     inference_geo: str | None = None
 
     @property
     def total_tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    @property
+    def can_be_priced(self) -> bool:
+        """No prompt has no tokens, and no part is larger than its whole; else the bill would be wrong."""
+        return (
+            self.input_tokens > 0
+            and self.cache_read_tokens + self.cache_write_tokens <= self.input_tokens
+            and self.cache_write_1h_tokens <= self.cache_write_tokens
+        )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

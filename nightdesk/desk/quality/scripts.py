@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -113,12 +114,18 @@ def _clearly_other(words: list[str], accepted: frozenset[str]) -> str | None:
     return best_code if lead >= _MIN_LEAD_PER_WORD * len(words) else None
 
 
+_LOADING = threading.Lock()
+
+
 class _Classifier(Protocol):
     def rank(self, text: str) -> list[tuple[str, float]]: ...
 
 
 @cache
 def _classifier() -> _Classifier:
-    import py3langid  # loads its model: 1 s, and short texts never ask
+    # Its model takes 1 s of CPU to load, and each thread that comes meanwhile would load its own.
+    with _LOADING:
+        import py3langid  # only here: short texts never ask
 
-    return cast(_Classifier, py3langid)
+        py3langid.rank("load")
+        return cast(_Classifier, py3langid)
