@@ -39,9 +39,9 @@ def problems() -> list[str]:
             if "os.environ" in text and name.parts[1] != "migrations":
                 found.append(f"{name}: reads the environment; only config.py does")
     for package in ("nightdesk", "flows", "tasks", "blocks", "deployments", "tests"):
-        for folder in {path.parent for path in tracked(f"{package}/*.py")}:
-            if not (folder / "__init__.py").exists():
-                found.append(f"{folder.relative_to(ROOT)}: no __init__.py")
+        folders = {path.parent for path in tracked(f"{package}/*.py")}
+        bare = [folder for folder in folders if not (folder / "__init__.py").exists()]
+        found += [f"{folder.relative_to(ROOT)}: no __init__.py" for folder in bare]
     return sorted(found)
 
 

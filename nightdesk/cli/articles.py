@@ -9,7 +9,7 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from nightdesk.cli.compose import open_database
-from nightdesk.cli.output import articles_table, complain, console, print_json
+from nightdesk.cli.output import complain, console, print_articles, print_json
 from nightdesk.config import load_settings
 from nightdesk.insights import STATES, article_detail
 from nightdesk.insights import articles as all_articles
@@ -35,7 +35,7 @@ def list_(
     if as_json:
         print_json(found)
     elif found:
-        console.print(articles_table(found))
+        print_articles(found)
     else:
         console.print("no such articles")
 

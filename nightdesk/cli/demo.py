@@ -16,7 +16,7 @@ from rich.live import Live
 
 from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.cli.interrupt import until_interrupted
-from nightdesk.cli.output import articles_table, complain, console, write_json
+from nightdesk.cli.output import articles_table, complain, console, print_articles, write_json
 from nightdesk.cli.site_server import WAIT_FOR_PORT_S, remember_port, remembered_port
 from nightdesk.config import Settings, load_settings
 from nightdesk.db import Database
@@ -31,6 +31,7 @@ from nightdesk.sandbox import SandboxOptions, SandboxProcess, billed_usd, read_j
 from nightdesk.sandbox.process import SandboxFailed
 from nightdesk.world import RealWorld
 
+_COUNTED = ("published", "needs_review", "dead")
 SANDBOX_PORT = 8471
 SITE_PORT = 8473
 #: The host of the demo's source pages; research reaches it at the sandbox, by an explicit rule.
@@ -185,7 +186,7 @@ async def _report(desk: Desk, watch: Stopwatch, model_server: SandboxProcess) ->
     return {
         "articles": rows,
         "totals": {
-            **{state: sum(one.state == state for one in found) for state in ("published", "needs_review", "dead")},
+            **{state: sum(one.state == state for one in found) for state in _COUNTED},
             "cost_usd": sum((one.cost_usd for one in found), ZERO),
             "billed_by_provider_usd": billed,
         },
@@ -205,7 +206,7 @@ def _conclude(result: dict[str, Any], options: _Options) -> None:
     found: list[ArticleSummary] = result.pop("summaries")
     if options.report is not None:
         write_json(options.report, result)
-    console.print(articles_table(found))
+    print_articles(found)
     totals, seconds = result["totals"], result["seconds"]
     console.print(
         f"{totals['published']} published, {totals['needs_review']} need a person, {totals['dead']} dead; "

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -71,32 +72,57 @@ def _plain(value: Any) -> Any:
 
 def articles_table(articles: Sequence[ArticleSummary], title: str | None = None) -> Table:
     """Where articles stand."""
-    table = Table(title=title, title_justify="left", expand=True, show_edge=False, pad_edge=False)
+    table = Table(title=title, title_justify="left", expand=True, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("topic", ratio=3, overflow="ellipsis", no_wrap=True)
-    table.add_column("site", no_wrap=True)
-    table.add_column("lang", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("words", justify="right", no_wrap=True)
-    table.add_column("cost", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("draft prompt", no_wrap=True, overflow="ellipsis", max_width=10)
-    table.add_column("page or reason", ratio=4, overflow="fold")
+    table.add_column("topic", ratio=1, overflow="ellipsis", no_wrap=True)
+    for name in ("site", "lang", "state"):
+        table.add_column(name, no_wrap=True)
+    for name in ("words", "cost", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("prompt", no_wrap=True)
     for article in articles:
-        moving = article.state in ("working", "queued")
-        state = f"{article.phase}{' …' if article.state == 'working' else ''}" if moving else article.state
-        page = article.url if article.state == "published" else None
-        reason = "; ".join(reason["message"] for reason in article.reasons)
         table.add_row(
             str(article.number),
             Text(article.topic),
             article.site,
             article.language,
-            Text(state, style=_STYLES.get(article.state, "")),
+            Text(_standing(article), style=_STYLES.get(article.state, "")),
             str(article.words or ""),
             show_usd(article.cost_usd) if article.cost_usd else "",
             str(article.tokens or ""),
             (article.prompt_version or "").partition("@")[0],
-            Text(page or reason),
         )
     return table
+
+
+def print_articles(articles: Sequence[ArticleSummary]) -> None:
+    """The table, and below it each article's page or what stopped it; addresses stay whole."""
+    console.print(articles_table(articles))
+    for article in articles:
+        for line in _outcome(article):
+            console.print(line, soft_wrap=True)
+
+
+def _standing(article: ArticleSummary) -> str:
+    match article.state:
+        case "working":
+            return f"{article.phase} …"
+        case "queued":
+            return article.phase
+        case state:
+            return state
+
+
+def _outcome(article: ArticleSummary) -> list[Text]:
+    """The page of a published article, the reasons of one that stopped, nothing for one that moves."""
+    head = f"{article.number:>3}  "
+    if article.state == "published":
+        return [Text(f"{head}{article.url}")]
+    return [
+        Text(
+            f"{head}{article.topic}: {reason['rule']}: {reason['message']}"
+            + (f" «{reason['passage']}»" if reason["passage"] else ""),
+            style=_STYLES.get(article.state, ""),
+        )
+        for reason in article.reasons
+    ]

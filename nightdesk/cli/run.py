@@ -11,7 +11,7 @@ from sqlmodel import Session, select
 
 from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.cli.interrupt import until_interrupted
-from nightdesk.cli.output import articles_table, console, print_json
+from nightdesk.cli.output import console, print_articles, print_json
 from nightdesk.cli.topics import topic_from_options
 from nightdesk.config import Settings, load_settings
 from nightdesk.db import Database
@@ -96,7 +96,7 @@ def _show(summary: ArticleSummary, as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    console.print(articles_table([summary]))
+    print_articles([summary])
     if summary.state == "waiting":
         console.print("it waits; the same command goes on with it later")
     console.print(f"all of it: nightdesk articles show {summary.number}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nightdesk.cli.compose import job_limits, open_database
-from nightdesk.cli.output import articles_table, console, print_json
+from nightdesk.cli.output import console, print_articles, print_json
 from nightdesk.config import load_settings
 from nightdesk.desk.topics import Topic, add_topics, parse_topic, read_topics
 from nightdesk.errors import InputError, InputProblem
@@ -91,6 +91,6 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     if as_json:
         print_json(found)
     elif found:
-        console.print(articles_table(found))
+        print_articles(found)
     else:
         console.print("no topics yet: add some with `nightdesk topics add` or `nightdesk topics import`")

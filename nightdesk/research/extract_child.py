@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from lxml.html import HtmlElement  # type: ignore[import-untyped]
+    from lxml.html import HtmlElement
 
 
 class Task(TypedDict):
@@ -80,11 +80,12 @@ _NEVER_SHOWN = (
     "script", "style", "template", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video",
     "input", "select", "textarea", "button", "datalist", "dialog",
 )  # fmt: skip
+_SPOKEN_ATTRIBUTES = ("alt", "title", "aria-label", "placeholder", "summary", "srcdoc", "content")
+_ZERO = r"(0+\.?0*|\.0+)(?![\d.])"
 _HIDING_STYLE = re.compile(
-    r"(^|;)(display:none|visibility:(hidden|collapse)|content-visibility:hidden|opacity:0*(\.0*)?%?"
-    r"|font-size:0*(\.0*)?[a-z%]*|(color|-webkit-text-fill-color):transparent"
-    r"|clip:rect\([01]|clip-path:inset\((50|100)%|(left|top|text-indent):-\d{3,})"
-    r"(?=;|$|[!,)a-z\d])"
+    r"(^|;)(display:none|visibility:(hidden|collapse)|content-visibility:hidden"
+    rf"|(opacity|font-size):{_ZERO}|(color|-webkit-text-fill-color):transparent"
+    r"|clip:rect\([01](px)?[,)]|clip-path:inset\((50|100)%|(left|top|text-indent):-\d{3,})"
 )
 _CSS_NOISE = re.compile(r"/\*.*?\*/|\s", re.DOTALL)
 
@@ -129,7 +130,7 @@ def _detected(body: bytes) -> str:
 
 def without_hidden(tree: HtmlElement) -> None:
     """Remove in place what a reader of the page does not see, and the texts that replace pictures."""
-    from lxml import etree  # type: ignore[import-untyped]
+    from lxml import etree
 
     doomed = [
         node
@@ -141,7 +142,8 @@ def without_hidden(tree: HtmlElement) -> None:
         parent = node.getparent()
         if parent is not None:
             node.drop_tree() if isinstance(node.tag, str) else _drop_keeping_tail(parent, node)
-    etree.strip_attributes(tree, "alt", "title", "aria-label", "placeholder", "summary", "srcdoc", "content")
+    # What is shown has been decided: the extraction must not judge a style again, more roughly.
+    etree.strip_attributes(tree, *_SPOKEN_ATTRIBUTES, "style")
 
 
 def _drop_keeping_tail(parent: Any, node: Any) -> None:

@@ -55,7 +55,7 @@ def test_every_topic_of_the_file_is_in_a_final_state(demo: Demo) -> None:
 
 def test_it_names_the_two_that_went_wrong_with_their_reasons(demo: Demo) -> None:
     wrong = {one["state"]: one for one in demo.report["articles"] if one["state"] != "published"}
-    assert [reason["rule"] for reason in wrong["needs_review"]["reasons"]] == ["placeholder_todo"]
+    assert "placeholder_todo" in {reason["rule"] for reason in wrong["needs_review"]["reasons"]}
     assert "[TODO" in wrong["needs_review"]["reasons"][0]["passage"]
     assert "prompt is too long" in wrong["dead"]["reasons"][0]["message"]
     for one in wrong.values():

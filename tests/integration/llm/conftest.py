@@ -6,6 +6,7 @@ Building an SDK's client costs a third of a second: each is built once for the f
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -22,7 +23,9 @@ from nightdesk.sandbox import JournalEntry, SandboxOptions, SandboxProcess, read
 from tests.integration.llm.raw_server import Behaviour, RawServer, sends
 
 MODELS = {"anthropic": "claude-sonnet-5-5", "openai": "gpt-6.1-sol"}
-PROMPT = "topic: Keeping knives sharp\nprimary keyword: sharp knives\nlanguage: English (en)\nminimum words: 250\n"
+PROMPT = (
+    "topic: Keeping knives sharp\nprimary keyword: sharp knives\nlanguage: English (en)\nminimum words: 250\n"
+)
 
 
 class Note(Output):
@@ -65,13 +68,14 @@ class SandboxBench:
     def __init__(self, process: SandboxProcess) -> None:
         self.process = process
         self.models = adapters(process.base_url)
+        self.control = httpx2.Client(
+            base_url=process.base_url, trust_env=False, headers={"Connection": "close"}
+        )
 
     def plan(self, *rules: dict[str, Any]) -> None:
         """Set the faults that requests meet from now on; rules without a name get one."""
         named = [{"name": f"fault {number}", **rule} for number, rule in enumerate(rules)]
-        reply = httpx2.post(
-            f"{self.process.base_url}/_sandbox/plan", content=json.dumps({"rules": named}), trust_env=False
-        )
+        reply = self.control.post("/_sandbox/plan", content=json.dumps({"rules": named}))
         assert reply.status_code == 200, reply.text
 
     def break_with(self, kind: str, **fields: Any) -> None:
@@ -122,14 +126,16 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess
 async def _sandbox_bench(sandbox: SandboxProcess) -> AsyncIterator[SandboxBench]:
     bench = SandboxBench(sandbox)
     yield bench
+    bench.control.close()
     for model in bench.models.values():
         await model.aclose()
 
 
 @pytest.fixture
 def bench(_sandbox_bench: SandboxBench) -> SandboxBench:
-    """The sandbox with nothing going wrong."""
+    """The sandbox with nothing going wrong and an empty journal."""
     _sandbox_bench.plan()
+    os.truncate(_sandbox_bench.process.options.journal, 0)  # it is appended to: the next entry is the first
     return _sandbox_bench
 
 

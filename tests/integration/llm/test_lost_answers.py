@@ -75,7 +75,10 @@ CUT = [
     pytest.param(sends(http(200, b"<html></html>", "text/html")), id="page"),
     pytest.param(sends(http(200, b"<html></html>")), id="page that says it is JSON"),
     pytest.param(sends(http(200, b"{}", Content_Encoding="gzip")), id="not gzip"),
-    *(pytest.param(says(body), id=f"{body!r}") for body in (None, [], {}, "text", 7, True, [1], {"error": {}})),
+    *(
+        pytest.param(says(body), id=f"{body!r}")
+        for body in (None, [], {}, "text", 7, True, [1], {"error": {}})
+    ),
 ]
 
 

@@ -155,7 +155,12 @@ async def test_a_refusal_is_a_reply_with_its_explanation_and_its_bill(bench: San
 
 @pytest.mark.parametrize(
     ("details", "detail"),
-    [({"category": "cyber"}, "cyber"), ({"category": "cyber", "explanation": "no"}, "no"), ({}, ""), (None, "")],
+    [
+        ({"category": "cyber"}, "cyber"),
+        ({"category": "cyber", "explanation": "no"}, "no"),
+        ({}, ""),
+        (None, ""),
+    ],
 )
 async def test_a_refusals_detail_is_the_best_that_was_said(
     raw: RawBench, details: dict[str, str] | None, detail: str
@@ -198,7 +203,9 @@ async def test_an_answer_is_cut_at_the_output_limit_that_was_asked_for(
     assert reply.usage.output_tokens <= 20
 
 
-REASONED = {"usage": {"input_tokens": 9, "output_tokens": 40, "output_tokens_details": {"reasoning_tokens": 40}}}
+REASONED = {
+    "usage": {"input_tokens": 9, "output_tokens": 40, "output_tokens_details": {"reasoning_tokens": 40}}
+}
 
 
 @pytest.mark.parametrize(
@@ -231,14 +238,27 @@ async def test_all_text_blocks_are_one_answer_and_thinking_is_none_of_it(raw: Ra
 
 
 @both
-@pytest.mark.parametrize("text", ["a\x00b", "half \ud83d", "  ", "```json\n{}\n```", "రంగు \N{GRINNING FACE}"])
+@pytest.mark.parametrize(
+    "text", ["a\x00b", "half \ud83d", "  ", "```json\n{}\n```", "రంగు \N{GRINNING FACE}"]
+)
 async def test_text_is_handed_on_letter_by_letter(raw: RawBench, provider: str, text: str) -> None:
-    body = message(content=[{"type": "text", "text": text}]) if provider == "anthropic" else response(text_part(text))
+    body = (
+        message(content=[{"type": "text", "text": text}])
+        if provider == "anthropic"
+        else response(text_part(text))
+    )
     assert (await raw.ask(provider, says(body))).text == text
 
 
 async def test_a_tier_without_a_price_of_its_own_is_the_standard_one(raw: RawBench) -> None:
-    tiers = {"default": None, "flex": "flex", "priority": "priority", "fast": "fast", "scale": None, "x": None}
+    tiers = {
+        "default": None,
+        "flex": "flex",
+        "priority": "priority",
+        "fast": "fast",
+        "scale": None,
+        "x": None,
+    }
     for served, priced in tiers.items():
         reply = await raw.ask("openai", says(RESPONSE | {"service_tier": served}))
         assert reply.usage is not None
@@ -246,11 +266,17 @@ async def test_a_tier_without_a_price_of_its_own_is_the_standard_one(raw: RawBen
 
 
 @both
-async def test_the_cost_of_what_the_sandbox_served_is_what_it_billed(bench: SandboxBench, provider: str) -> None:
+async def test_the_cost_of_what_the_sandbox_served_is_what_it_billed(
+    bench: SandboxBench, provider: str
+) -> None:
     """Twice the same system part: the second time it is read from the cache."""
     replies: list[tuple[ModelReply, Decimal]] = []
     for number in range(2):
-        asked = request(provider, system="You are a careful editor. " * 400, user=f"topic: knives {number}\nminimum words: 250\n")
+        asked = request(
+            provider,
+            system="You are a careful editor. " * 400,
+            user=f"topic: knives {number}\nminimum words: 250\n",
+        )
         reply = await bench.models[provider].ask(asked)
         replies.append((reply, bench.entries(asked)[0].billed_usd))
     for reply, billed_usd in replies:

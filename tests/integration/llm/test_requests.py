@@ -45,7 +45,7 @@ async def test_anthropics_request_is_what_was_asked(raw: RawBench) -> None:
         "service_tier": "standard_only",
     }
     assert set(schema["properties"]) == set(Note.model_fields)
-    assert received.headers["x-api-key"] == "key"
+    assert received.headers["authorization"] == "Bearer key"
 
 
 async def test_openais_request_is_what_was_asked(raw: RawBench) -> None:

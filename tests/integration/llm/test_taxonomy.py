@@ -75,7 +75,7 @@ TAXONOMY: dict[str, tuple[str, str]] = {
 }
 
 
-def test_every_row_of_the_taxonomy_has_its_test_or_the_reason_why_not() -> None:
+async def test_every_row_of_the_taxonomy_has_its_test_or_the_reason_why_not() -> None:
     assert list(TAXONOMY) == [*map(str, range(1, 11)), "10b", *map(str, range(11, 44))]
     for row, (_, where) in TAXONOMY.items():
         if where == STATUS:
@@ -126,7 +126,9 @@ CASES = [
     openai("1", 400, Permanent, body={"code": "unsupported_parameter", "param": "temperature"}),
     anthropic("2", 400, Permanent, body={"message": "prompt is too long: 1048612 tokens > 1000000 maximum"}),
     openai("2", 400, Permanent, body={"code": "context_length_exceeded"}),
-    anthropic("3", 400, Permanent, body={"message": "output_config.format.schema: 'default' is not permitted"}),
+    anthropic(
+        "3", 400, Permanent, body={"message": "output_config.format.schema: 'default' is not permitted"}
+    ),
     openai("3", 400, Permanent, body={"code": "invalid_json_schema"}),
     anthropic("4", 400, Blocked, body={"message": "You have reached your specified API usage limits."}),
     anthropic("4", 400, Blocked, body={"message": "Your credit balance is too low to access the API."}),
@@ -210,7 +212,9 @@ async def test_a_gateways_page_is_an_error_like_any_other(
 
 
 @pytest.mark.parametrize("provider", BOTH)
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"no"', b'{"error": "no"}', b'{"error": {"code": 5}}', b"{"])
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[]", b'"no"', b'{"error": "no"}', b'{"error": {"code": 5}}', b"{"]
+)
 async def test_an_error_whose_body_is_of_no_known_shape_is_told_by_its_status(
     raw: RawBench, body: bytes, provider: str
 ) -> None:
@@ -227,6 +231,8 @@ async def test_milliseconds_are_preferred_where_a_provider_sends_both(raw: RawBe
 
 
 @pytest.mark.parametrize("provider", BOTH)
-async def test_a_server_that_asks_for_a_retry_does_not_get_one_from_the_sdk(raw: RawBench, provider: str) -> None:
+async def test_a_server_that_asks_for_a_retry_does_not_get_one_from_the_sdk(
+    raw: RawBench, provider: str
+) -> None:
     failed = await raw.fail(provider, sends(http(500, b"{}", X_Should_Retry="true", Retry_After="0")))
     assert type(failed.error) is Transient

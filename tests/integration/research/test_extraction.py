@@ -70,7 +70,7 @@ async def test_one_that_answers_nonsense_is_an_error(tmp_path: Path) -> None:
 async def test_a_reader_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
     extractor = Extractor(FetchPolicy("Nightdesk"), _hostile(tmp_path, "__import__('time').sleep(60)"))
     reading = asyncio.create_task(extractor.extract(ANSWER))
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -72,7 +72,7 @@ async def test_robots_rules_for_our_name_are_kept(readers: Readers, site: WebSit
         "text/plain",
     )
     for path in ("/open", "/private/page", "/private/other"):
-        site.add(path, article("Moths see light."))
+        site.add(path, "Moths see light.", "text/plain")
     site.redirect("/sneaky", "/private/other")
     found = await readers.reader().read([site.url(path) for path in ("/open", "/private/page", "/sneaky")])
     assert [source.robots for source in found] == ["allowed", "disallowed", "disallowed"]
@@ -89,19 +89,19 @@ async def test_an_answer_without_rules_allows_or_forbids_as_rfc_9309_says(
     status: str, allowed: bool, readers: Readers, site: WebSite
 ) -> None:
     site.add("/robots.txt", status=status)
-    source = await readers.one(site.add("/page", article("Moths see light.")))
+    source = await readers.one(site.add("/page", "Moths see light.", "text/plain"))
     assert (source.error is None) is allowed
     assert source.robots == ("allowed" if allowed else "disallowed")
 
 
 async def test_every_further_request_to_a_host_waits(readers: Readers, site: WebSite) -> None:
-    urls = [site.add(f"/{number}", article("Moths see light.")) for number in range(3)]
+    urls = [site.add(f"/{number}", status="404 Not Found") for number in range(3)]
     await readers.reader(per_host_delay_s=1.5).read(urls)
     assert readers.slept == [1.5] * 3  # robots.txt was the first request
 
 
 async def test_order_is_kept_duplicates_go_and_failures_stay_alone(readers: Readers, site: WebSite) -> None:
-    good = site.add("/good", article("Moths see light."))
+    good = site.add("/good", "Moths see light.", "text/plain")
     urls = ["nonsense", good, "http://nowhere.example/", good, site.url("/missing"), "http://[", "\ud800"]
     found = await readers.reader().read(urls)
     assert [source.url for source in found] == list(dict.fromkeys(urls))
