@@ -18,7 +18,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@echo "installing into $(VENV) …"
 	@awk '/^uv==/ {on = 1} on && /^[^ ]/ && !/^uv==/ {exit} on && !/#/' requirements.lock > $(VENV)/uv.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@

@@ -11,9 +11,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlmodel import Session
 
-#: What becomes of an article, from the job that was added last.
-STATES = ("published", "needs_review", "dead", "cancelled", "failed", "waiting", "working", "queued")
-FINAL = frozenset({"published", "needs_review", "dead", "cancelled"})
+from nightdesk.states import ArticleState
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class ArticleSummary:
     site: str
     language: str
     priority: int
-    state: str  #: one of STATES
+    state: ArticleState
     phase: str  #: where it stands
     words: int
     cost_usd: Decimal
@@ -83,6 +81,7 @@ def _summary(row: Row[Any]) -> ArticleSummary:
     if not reasons and row.reason and row.state not in ("published", "working", "queued"):
         reasons = ({"rule": row.error_class or row.state, "message": row.reason, "passage": ""},)
     fields = {name: getattr(row, name) for name in ArticleSummary.__dataclass_fields__ if name != "reasons"}
+    fields["state"] = ArticleState(row.state)
     return ArticleSummary(**fields, reasons=reasons)
 
 

@@ -56,6 +56,24 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
 RESTING = frozenset({JobState.DEAD, JobState.NEEDS_REVIEW, JobState.DONE, JobState.CANCELLED})
 
 
+class ArticleState(StrEnum):
+    """What became of an article; follows from the job that was added last, and is stored nowhere."""
+
+    PUBLISHED = "published"  #: its live page was verified
+    NEEDS_REVIEW = "needs_review"  #: a person decides
+    DEAD = "dead"  #: given up, with a dead letter
+    CANCELLED = "cancelled"  #: a person decided against it
+    FAILED = "failed"  #: given up, not yet among the dead letters
+    WAITING = "waiting"  #: goes on later by itself
+    WORKING = "working"  #: a worker is at it
+    QUEUED = "queued"  #: will be claimed
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing more happens to it by itself."""
+        return self in (self.PUBLISHED, self.NEEDS_REVIEW, self.DEAD, self.CANCELLED)
+
+
 class CallState(StrEnum):
     """Where a call to a model stands; it is a row before it is a request."""
 

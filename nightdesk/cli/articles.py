@@ -5,28 +5,26 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markdown import Markdown
 from rich.text import Text
 
-from nightdesk.cli.compose import open_database
 from nightdesk.cli.output import complain, console, print_articles, print_json
-from nightdesk.config import load_settings
-from nightdesk.insights import STATES, article_detail
-from nightdesk.insights import articles as all_articles
 from nightdesk.money import show_usd
+from nightdesk.states import ArticleState
 
 app = typer.Typer(help="Articles: what became of the topics.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_(
-    state: Annotated[str | None, typer.Option(help=f"Only this state: {', '.join(STATES)}.")] = None,
+    state: Annotated[ArticleState | None, typer.Option(help="Only this state.")] = None,
     site: Annotated[str | None, typer.Option(help="Only this site.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List articles with state, words, cost and page."""
-    if state is not None and state not in STATES:
-        raise typer.BadParameter(f"'{state}' is not one of {', '.join(STATES)}", param_hint="--state")
+    from nightdesk.cli.compose import open_database
+    from nightdesk.config import load_settings
+    from nightdesk.insights import articles as all_articles
+
     with open_database(load_settings()) as database, database.reading() as session:
         found = all_articles(session)
     found = [
@@ -46,6 +44,10 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show brief, outline, draft, revision, gate verdict, publication and cost of one article."""
+    from nightdesk.cli.compose import open_database
+    from nightdesk.config import load_settings
+    from nightdesk.insights import article_detail
+
     with open_database(load_settings()) as database, database.reading() as session:
         detail = article_detail(session, number)
     if detail is None:
@@ -128,6 +130,8 @@ def _text(draft: dict[str, Any] | None, revision: dict[str, Any] | None) -> None
         _line(name.replace("_", " "), revision[name])
     for change in revision["changes"]:
         _line("change", change)
+    from rich.markdown import Markdown
+
     console.print()
     console.print(Markdown(revision["markdown"]))
 

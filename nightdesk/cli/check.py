@@ -23,7 +23,6 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the quality gate on a file; exit code 1 if it would be held."""
-    from nightdesk.desk.phases.publish import verdict_json
     from nightdesk.desk.quality import Requirements, check_html, check_markdown
 
     requirements = Requirements(
@@ -36,7 +35,7 @@ def check(
     look = check_html if file.suffix.lower() in (".html", ".htm", ".xhtml") else check_markdown
     verdict = look(_read(file), requirements)
     if as_json:
-        print_json(verdict_json(verdict))
+        print_json(verdict.as_json())
     else:
         for finding in verdict.findings:
             style = "red" if finding.severity == "block" else "yellow"

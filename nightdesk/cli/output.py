@@ -9,15 +9,17 @@ from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nightdesk.insights import ArticleSummary
 from nightdesk.money import show_usd
+
+if TYPE_CHECKING:
+    from nightdesk.insights import ArticleSummary
 
 console = Console(highlight=False)
 _STYLES = {

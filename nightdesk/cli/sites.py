@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nightdesk.cli.compose import open_sites
 from nightdesk.cli.output import console, print_json
-from nightdesk.config import load_settings
 
 app = typer.Typer(help="Sites: where articles are published.", no_args_is_help=True)
 
@@ -18,6 +16,9 @@ app = typer.Typer(help="Sites: where articles are published.", no_args_is_help=T
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the configured sites."""
+    from nightdesk.cli.compose import open_sites
+    from nightdesk.config import load_settings
+
     with open_sites(load_settings()) as sites:
         found = [{"name": site.name, "kind": site.kind, "url": site.base_url} for site in sites.values()]
     if as_json:
@@ -30,6 +31,9 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 @app.command()
 def serve() -> None:
     """Serve the static sites on this machine until Ctrl-C."""
+    from nightdesk.cli.compose import open_sites
+    from nightdesk.config import load_settings
+
     with open_sites(load_settings()) as sites:
         for site in sites.values():
             console.print(f"{site.name}: {site.base_url}/", soft_wrap=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nightdesk.cli.compose import job_limits, open_database
 from nightdesk.cli.output import console, print_articles, print_json
-from nightdesk.config import load_settings
-from nightdesk.desk.topics import Topic, add_topics, parse_topic, read_topics
 from nightdesk.errors import InputError, InputProblem
-from nightdesk.world import RealWorld
+
+if TYPE_CHECKING:
+    from nightdesk.desk.topics import Topic
 
 app = typer.Typer(help="Topics: what is asked for.", no_args_is_help=True)
 
@@ -23,6 +22,8 @@ def topic_from_options(sites: list[str], **cells: str) -> Topic:
     Raises:
         InputError: naming each option that is wrong.
     """
+    from nightdesk.desk.topics import parse_topic
+
     problems: list[InputProblem] = []
     topic = parse_topic(cells, sites, problems)
     if topic is None:
@@ -43,6 +44,11 @@ def add(
     source: Annotated[list[str] | None, typer.Option(help="A page or feed to read; repeatable.")] = None,
 ) -> None:
     """Add one topic to the queue."""
+    from nightdesk.cli.compose import job_limits, open_database
+    from nightdesk.config import load_settings
+    from nightdesk.desk.topics import add_topics
+    from nightdesk.world import RealWorld
+
     settings = load_settings()
     wanted = topic_from_options(
         list(settings.sites),
@@ -67,6 +73,11 @@ def import_(
     skip_existing: Annotated[bool, typer.Option(help="Leave out topics that are there already.")] = False,
 ) -> None:  # fmt: skip
     """Add the topics of a CSV file: all of them or, if anything is wrong, none."""
+    from nightdesk.cli.compose import job_limits, open_database
+    from nightdesk.config import load_settings
+    from nightdesk.desk.topics import add_topics, read_topics
+    from nightdesk.world import RealWorld
+
     settings = load_settings()
     topics = read_topics(file, settings.sites)
     with open_database(settings) as database, database.transaction() as session:
@@ -84,6 +95,8 @@ def import_(
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show all topics and where their articles stand."""
+    from nightdesk.cli.compose import open_database
+    from nightdesk.config import load_settings
     from nightdesk.insights import articles
 
     with open_database(load_settings()) as database, database.reading() as session:

@@ -31,12 +31,16 @@ class AnthropicModel:
     provider = PROVIDER
 
     def __init__(self, api_key: str, base_url: str | None = None) -> None:
-        from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
+        from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
 
         self._status_error, self._connection_error = APIStatusError, APIConnectionError
         # Both given: a stray variable in the environment must not redirect spend.
         self._client = AsyncAnthropic(
-            api_key=api_key, base_url=base_url or "https://api.anthropic.com", max_retries=0
+            api_key=api_key,
+            base_url=base_url or "https://api.anthropic.com",
+            max_retries=0,
+            # A redirect would send the question again, up to twenty times and to anybody.
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     async def ask(self, request: ModelRequest) -> ModelReply:

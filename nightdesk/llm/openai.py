@@ -26,11 +26,14 @@ class OpenAIModel:
     provider = PROVIDER
 
     def __init__(self, api_key: str, base_url: str | None = None) -> None:
-        from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+        from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
         self._status_error, self._connection_error = APIStatusError, APIConnectionError
         self._client = AsyncOpenAI(
-            api_key=api_key, base_url=base_url or "https://api.openai.com/v1", max_retries=0
+            api_key=api_key,
+            base_url=base_url or "https://api.openai.com/v1",
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     async def ask(self, request: ModelRequest) -> ModelReply:

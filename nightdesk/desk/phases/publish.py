@@ -20,7 +20,6 @@ from nightdesk.models.source import Source
 from nightdesk.publishing.port import Page, Placement
 from nightdesk.publishing.slugs import make_slug
 from nightdesk.states import Phase
-from nightdesk.text import storable_json
 
 #: A text that the gate holds goes back to optimize once; then a person decides.
 LAST_ROUND = 2
@@ -44,7 +43,7 @@ def judge(session: Session, claim: Claim, limits: Limits) -> RevisionRow | SentB
     """
     revision = required(session, RevisionRow, claim.article_id)
     verdict = check_markdown(revision.markdown, requirements(session, revision))
-    revision.verdict = verdict_json(verdict)
+    revision.verdict = verdict.as_json()
     session.add(revision)
     session.flush()
     if verdict.ok:
@@ -90,16 +89,6 @@ def requirements(session: Session, revision: RevisionRow) -> Requirements:
 def blocking(verdict: Verdict) -> list[Any]:
     """The findings that hold a text."""
     return [finding for finding in verdict.findings if finding.severity is Severity.BLOCK]
-
-
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as it is stored and printed."""
-    return {
-        "ok": verdict.ok,
-        "words": verdict.words,
-        "gate_version": verdict.gate_version,
-        "findings": [storable_json(asdict(finding)) for finding in verdict.findings],
-    }
 
 
 # Dates on the page are the database's; publishing the same round again changes none of them.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from nightdesk.languages import Language
 from nightdesk.text import shorten, storable
@@ -56,6 +57,10 @@ class Verdict:
     findings: tuple[Finding, ...]
     words: int
     gate_version: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored and printed: `ok`, `words`, `gate_version`, `findings`."""
+        return asdict(self)
 
 
 def finding(rule: str, message: str, passage: str = "", severity: Severity = Severity.BLOCK) -> Finding:

@@ -1,4 +1,4 @@
-"""A phase's question, through the real SDKs and a real database, until its answer is usable or none will be."""
+"""A phase's question, through the real SDKs and a real database, until it is clear what comes of it."""
 
 from __future__ import annotations
 
@@ -329,13 +329,17 @@ async def test_the_next_claim_continues_where_a_dead_one_stood(scene: Scene) -> 
     assert scene.all_is_paid()
 
 
+_EXPIRE = """
+    UPDATE nightdesk.jobs SET locked_until = nightdesk.now() - interval '1 s' WHERE state = 'leased'
+"""
+
+
 async def take_over(scene: Scene) -> Claim:
     """Let the lease run out and claim the job anew."""
 
     def expire() -> None:
         with scene.database.transaction() as session:
-            expired = "UPDATE nightdesk.jobs SET locked_until = nightdesk.now() - interval '1 s' WHERE state = 'leased'"
-            session.connection().execute(text(expired))
+            session.connection().execute(text(_EXPIRE))
             queue.rescue_expired(session)
 
     await asyncio.to_thread(expire)

@@ -64,6 +64,7 @@ async def test_a_lost_answer_may_have_been_billed(bench: SandboxBench, provider:
     assert len(bench.entries(asked)) == 1
 
 
+NO_OBJECTS: list[Any] = [None, [], {}, "text", 7, True, [1], {"error": {}}]
 CUT = [
     pytest.param(sends(b""), id="hangs up"),
     pytest.param(resets, id="reset"),
@@ -75,10 +76,7 @@ CUT = [
     pytest.param(sends(http(200, b"<html></html>", "text/html")), id="page"),
     pytest.param(sends(http(200, b"<html></html>")), id="page that says it is JSON"),
     pytest.param(sends(http(200, b"{}", Content_Encoding="gzip")), id="not gzip"),
-    *(
-        pytest.param(says(body), id=f"{body!r}")
-        for body in (None, [], {}, "text", 7, True, [1], {"error": {}})
-    ),
+    *(pytest.param(says(body), id=f"{body!r}") for body in NO_OBJECTS),
 ]
 
 
@@ -202,10 +200,15 @@ async def test_a_slow_provider_is_left_at_the_deadline_with_one_request_sent(
 
 @both
 async def test_being_cancelled_is_not_translated(raw: RawBench, provider: str) -> None:
-    raw.answer_with(stalls)
+    arrived = asyncio.Event()
+
+    async def stall(writer: asyncio.StreamWriter) -> None:
+        arrived.set()
+        await stalls(writer)
+
+    raw.answer_with(stall)
     task = asyncio.create_task(raw.models[provider].ask(request(provider)))
-    while not raw.server.requests:
-        await asyncio.sleep(0.01)
+    await arrived.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

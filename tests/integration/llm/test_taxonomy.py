@@ -21,6 +21,7 @@ from tests.integration.llm.raw_server import http, sends
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BOTH = ("anthropic", "openai")
+both = pytest.mark.parametrize("provider", BOTH)
 HERE, LOST, REPLIES = ".test_taxonomy", ".test_lost_answers", ".test_replies"
 STATUS = f"{HERE}:test_a_status_means_its_class_and_its_bill_and_is_sent_once"
 NO_STREAM = "not reachable: the adapters do not stream"
@@ -191,10 +192,12 @@ async def test_a_status_means_its_class_and_its_bill_and_is_sent_once(
     if isinstance(failed.error, NeedsPerson):
         assert [reason.rule for reason in failed.error.reasons] == ["prompt_flagged"]
     assert str(failed.error).startswith(f"{provider} answered {case.status}: ")
-    assert [(entry.status, entry.billed_usd) for entry in bench.entries(asked)] == [(case.status, 0)]
+    (entry,) = bench.entries(asked)
+    assert entry.status == case.status
+    assert entry.billed_usd == 0
 
 
-@pytest.mark.parametrize("provider", BOTH)
+@both
 @pytest.mark.parametrize(
     ("row", "status", "error"),
     [("20", 502, Transient), ("20", 520, Transient), ("13", 413, Permanent), ("9", 403, Blocked)],
@@ -211,7 +214,7 @@ async def test_a_gateways_page_is_an_error_like_any_other(
     assert "\x00" not in str(failed.error)
 
 
-@pytest.mark.parametrize("provider", BOTH)
+@both
 @pytest.mark.parametrize(
     "body", [b"", b"null", b"[]", b'"no"', b'{"error": "no"}', b'{"error": {"code": 5}}', b"{"]
 )
@@ -223,16 +226,26 @@ async def test_an_error_whose_body_is_of_no_known_shape_is_told_by_its_status(
     assert failed.error.retry_after_s == 3
 
 
-@pytest.mark.parametrize("provider", BOTH)
+@both
 async def test_milliseconds_are_preferred_where_a_provider_sends_both(raw: RawBench, provider: str) -> None:
     failed = await raw.fail(provider, sends(http(429, b"{}", Retry_After="3", Retry_After_Ms="2500")))
     assert isinstance(failed.error, ToldToWait)
     assert failed.error.retry_after_s == 2.5
 
 
-@pytest.mark.parametrize("provider", BOTH)
+@both
 async def test_a_server_that_asks_for_a_retry_does_not_get_one_from_the_sdk(
     raw: RawBench, provider: str
 ) -> None:
     failed = await raw.fail(provider, sends(http(500, b"{}", X_Should_Retry="true", Retry_After="0")))
     assert type(failed.error) is Transient
+
+
+@both
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(raw: RawBench, status: int, provider: str) -> None:
+    """It would send the question again, and to anybody."""
+    moved = http(status, b"", Location=f"{raw.server.base_url}/v1/elsewhere")
+    failed = await raw.fail(provider, sends(moved))
+    assert (type(failed.error), failed.billing) == (Permanent, Billing.NOTHING)
+    assert str(failed.error).startswith(f"{provider} answered {status}: ")

@@ -1,0 +1,81 @@
+"""The work of `nightdesk run`."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import nullcontext
+
+from sqlmodel import Session, select
+
+from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
+from nightdesk.cli.interrupt import until_interrupted
+from nightdesk.cli.output import console, print_articles, print_json
+from nightdesk.cli.topics import topic_from_options
+from nightdesk.config import Settings, load_settings
+from nightdesk.db import Database
+from nightdesk.desk.runner import Runner
+from nightdesk.desk.topics import Topic, add_topics
+from nightdesk.insights import ArticleSummary, articles
+from nightdesk.llm.providers import choose_models
+from nightdesk.models.article import Article
+from nightdesk.states import ArticleState
+from nightdesk.world import RealWorld
+
+
+def write_one(cells: dict[str, str], *, model: str | None, provider: str | None, as_json: bool) -> bool:
+    """Write and publish one article and show it; true if its page is live.
+
+    Raises:
+        OperatorError: if something given cannot be used; then nothing was written.
+    """
+    settings = load_settings(**({"provider": provider} if provider else {}))
+    wanted = topic_from_options(list(settings.sites), **cells)
+    choose_models(settings, override=model)
+    with open_database(settings) as database:
+        article_id = _ask_for(database, settings, wanted)
+        until_interrupted(_work(settings, database, article_id, model))
+        with database.reading() as session:
+            summary = articles(session, [article_id])[0]
+    _show(summary, as_json)
+    return summary.state is ArticleState.PUBLISHED
+
+
+def _ask_for(database: Database, settings: Settings, wanted: Topic) -> uuid.UUID:
+    with database.transaction() as session:
+        add_topics(
+            session,
+            RealWorld(),
+            [wanted],
+            job_limits(settings),
+            source="the topic",
+            skip_existing=True,
+        )
+        return _article_id(session, wanted)
+
+
+def _article_id(session: Session, wanted: Topic) -> uuid.UUID:
+    return session.exec(
+        select(Article.id).where(
+            Article.site == wanted.site,
+            Article.language == wanted.language,
+            Article.topic_key == wanted.key,
+        )
+    ).one()
+
+
+async def _work(settings: Settings, database: Database, article_id: uuid.UUID, model: str | None) -> None:
+    world = RealWorld()
+    with open_sites(settings) as sites, registered(settings, database, world) as name:
+        async with open_desk(settings, database, sites, model=model, world=world) as desk:
+            with console.status("working …") if console.is_terminal else nullcontext():
+                await Runner(desk, name, articles=[article_id]).run_until_idle()
+
+
+def _show(summary: ArticleSummary, as_json: bool) -> None:
+    if as_json:
+        print_json(summary)
+        return
+    print_articles([summary])
+    if summary.state is ArticleState.WAITING:
+        console.print("it waits; the same command goes on with it later")
+    console.print(f"all of it: nightdesk articles show {summary.number}")
