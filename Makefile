@@ -27,7 +27,7 @@ demo: setup  ## Research, write and publish the demo's topics (ARGS="--exit --js
 	@$(BIN)/nightdesk demo $(ARGS)
 
 test: setup  ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 test-kills: setup  ## Kill the demo twenty times (two minutes or so each half)
 	@NIGHTDESK_TEST_KILLS=10 $(BIN)/python -m pytest tests/acceptance/test_kills.py -s $(ARGS)

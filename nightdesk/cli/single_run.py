@@ -13,8 +13,10 @@ from nightdesk.cli.output import console, print_articles, print_json
 from nightdesk.cli.topics import topic_from_options
 from nightdesk.config import Settings, load_settings
 from nightdesk.db import Database
+from nightdesk.desk import lanes, queue
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import Topic, add_topics
+from nightdesk.errors import Lane, LaneKind
 from nightdesk.insights import ArticleSummary, articles
 from nightdesk.llm.providers import choose_models
 from nightdesk.models.article import Article
@@ -30,9 +32,14 @@ def write_one(cells: dict[str, str], *, model: str | None, provider: str | None,
     """
     settings = load_settings(**({"provider": provider} if provider else {}))
     wanted = topic_from_options(list(settings.sites), **cells)
-    choose_models(settings, override=model)
+    choice = choose_models(settings, override=model)
     with open_database(settings) as database:
         article_id = _ask_for(database, settings, wanted)
+        with database.transaction() as session:
+            # Somebody asks for it now, perhaps with a new key: what it waited for is tried again.
+            lanes.reopen(session, Lane(LaneKind.PROVIDER, choice.provider))
+            lanes.reopen(session, Lane(LaneKind.SITE, wanted.site))
+            queue.wake_article(session, article_id)
         until_interrupted(_work(settings, database, article_id, model))
         with database.reading() as session:
             summary = articles(session, [article_id])[0]

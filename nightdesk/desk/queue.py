@@ -119,6 +119,11 @@ _WAKE = text("""
                  ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED)
 """)
 
+_WAKE_ARTICLE = text("""
+    UPDATE nightdesk.jobs SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
+    WHERE article_id = :article_id AND state = 'waiting'
+""")
+
 _EXPIRED = "locked_until <= nightdesk.now()"
 _OF_DEAD_RUN = "locked_by = :run"
 # Re-checked inside the update: a worker may have finished since the rows were chosen.
@@ -142,7 +147,12 @@ _RESCUE = """
     )
     SELECT id FROM rescued ORDER BY id
 """
-_RESCUE_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
+_RESCUE_WAKE_ARTICLE = text("""
+    UPDATE nightdesk.jobs SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
+    WHERE article_id = :article_id AND state = 'waiting'
+""")
+
+_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
 _RESCUE_RUN = text(_RESCUE.format(which=_OF_DEAD_RUN))
 
 
@@ -268,6 +278,11 @@ def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRe
 def wake_due(session: Session, limit: int = 500) -> int:
     """Make waiting jobs ready whose time has come; returns how many."""
     return int(session.connection().execute(_WAKE, {"limit": limit}).rowcount)
+
+
+def wake_article(session: Session, article_id: uuid.UUID) -> int:
+    """A person wants an article's waiting jobs tried now; returns how many there were."""
+    return int(session.connection().execute(_WAKE_ARTICLE, {"article_id": article_id}).rowcount)
 
 
 def rescue_expired(session: Session, limit: int = 500) -> list[int]:

@@ -16,7 +16,7 @@ from nightdesk.embedded import EmbeddedPostgres
 from nightdesk.sandbox import SandboxOptions, SandboxProcess, read_journal
 from tests.acceptance.demo_run import environment
 
-pytestmark = [pytest.mark.xdist_group("commands"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 RUN = ("run", "--topic", "Starting a compost heap", "--keyword", "compost heap", "--site", "garden")
 
 
@@ -118,6 +118,8 @@ def test_a_refused_key_costs_no_attempt_pauses_the_provider_and_says_so(user: Us
     assert done.returncode == 1
     assert "401" in done.stdout
     assert "it waits" in done.stdout
+    again = user.json(*RUN[:2], "Refused topic", *RUN[3:])
+    assert again["state"] == "published"
 
 
 def test_without_a_key_it_says_which_variable_to_set(user: User) -> None:

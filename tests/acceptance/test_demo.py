@@ -26,7 +26,7 @@ PRICES = {
     "claude-haiku-5-5": ("0.1", "0.5", "0.01", "0.125"),
 }
 
-pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @dataclass
