@@ -147,12 +147,7 @@ _RESCUE = """
     )
     SELECT id FROM rescued ORDER BY id
 """
-_RESCUE_WAKE_ARTICLE = text("""
-    UPDATE nightdesk.jobs SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
-    WHERE article_id = :article_id AND state = 'waiting'
-""")
-
-_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
+_RESCUE_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
 _RESCUE_RUN = text(_RESCUE.format(which=_OF_DEAD_RUN))
 
 
