@@ -27,6 +27,7 @@ from nightdesk.llm.providers import ModelChoice
 from nightdesk.research import FetchPolicy, SourceReader
 from nightdesk.sandbox import JournalEntry, billed_usd
 from nightdesk.states import Phase
+from nightdesk.text import storable_json
 from tests.integration.desk_fixtures import LIMITS, SeededWorld, add_articles, scalar
 from tests.integration.llm.conftest import MODELS, SandboxBench
 
@@ -233,7 +234,7 @@ async def test_nul_in_an_answer_is_stored_clean(scene: Scene, provider: str) -> 
     question = scene.question(provider)
     output = await scene.generate(question)
     assert "\\u0000" in scene.calls()[0].answer, "the raw text is kept as it came"
-    assert "\x00" not in repr(output.model_dump())
+    assert output.model_dump() == storable_json(output.model_dump())
     with scene.database.transaction() as session:
         finish_writing(session, scene.desk, question.claim, question.inputs, output)
     assert scalar(scene.database, "SELECT count(*) FROM nightdesk.briefs") == 1
