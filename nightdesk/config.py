@@ -63,7 +63,7 @@ class JobSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    max_tokens: Annotated[int, Field(gt=0)] = 200_000
+    max_tokens: Annotated[int, Field(ge=20_000)] = 400_000
     max_usd: Annotated[Decimal, Field(gt=0)] = Decimal(2)
     lease_s: Annotated[float, Field(ge=3, le=86_400)] = 900.0
 

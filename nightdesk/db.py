@@ -7,20 +7,25 @@ domain's functions take the session, and at most flush.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session
 
-from nightdesk.errors import DatabaseError
+from nightdesk.errors import DatabaseError, Transient
 from nightdesk.text import storable_json
+from nightdesk.world import World
+
+T = TypeVar("T")
 
 SCHEMA = "nightdesk"
 STATEMENT_TIMEOUT_MS = 30_000
@@ -41,7 +46,7 @@ def parse_url(url: str) -> URL:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise DatabaseError(
             "NIGHTDESK_DATABASE_URL is not a URL: it looks like postgresql://user:password@host/name"
         ) from None
@@ -49,7 +54,8 @@ def parse_url(url: str) -> URL:
         raise DatabaseError(
             f"NIGHTDESK_DATABASE_URL names '{parsed.drivername}': Nightdesk works on Postgres only"
         )
-    return parsed.set(drivername="postgresql+psycopg")
+    # Supabase's addresses carry a mark for another client, which libpq refuses.
+    return parsed.set(drivername="postgresql+psycopg").difference_update_query(["pgbouncer"])
 
 
 class Database:
@@ -66,7 +72,15 @@ class Database:
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_pre_ping=True,
-            connect_args={"prepare_threshold": None, "connect_timeout": 10},
+            connect_args={
+                "prepare_threshold": None,
+                "connect_timeout": 10,
+                # A peer that vanished without a word is noticed in a minute, not in two hours.
+                "keepalives_idle": 30,
+                "keepalives_interval": 10,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 60_000,
+            },
         )
         event.listen(self.engine, "connect", _register_types)
 
@@ -105,10 +119,9 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
-        except OperationalError as error:
+        except (OperationalError, ProgrammingError) as error:
             where = self.url.render_as_string(hide_password=True)
-            cause = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
-            raise DatabaseError(f"cannot connect to {where}: {cause}") from None
+            raise DatabaseError(f"cannot connect to {where}: {_cause(error)}") from None
         if version < 150_000:
             raise DatabaseError(f"this Postgres is version {version // 10_000}: Nightdesk needs 15 or newer")
 
@@ -135,6 +148,53 @@ def _utc_loader() -> type[Any]:
 
 
 _UtcLoader = _utc_loader()
+
+
+#: Waits before a transaction is tried again after a fault that passes.
+RETRIES_S = (0.2, 1.0, 3.0, 10.0)
+
+
+def passes(error: BaseException) -> bool:
+    """True for faults of the database that pass: it restarts, a connection breaks, a lock is not had.
+
+    psycopg counts lost connections, shutdowns, deadlocks, serialisation failures and timeouts as
+    operational; SQLAlchemy adds its pool's own timeout.
+    """
+    return isinstance(error, OperationalError | InterfaceError | PoolTimeout)
+
+
+async def transact(
+    database: Database,
+    world: World,
+    work: Callable[[Session], T],
+    retries_s: Sequence[float] = RETRIES_S,
+) -> T:
+    """Run `work` in a transaction of its own, in a thread, again after faults that pass.
+
+    If a connection breaks at the very commit, `work` may have been done and runs again: it must be
+    fenced or idempotent.
+
+    Raises:
+        Transient: if the database does not come back.
+    """
+
+    def once() -> T:
+        with database.transaction() as session:
+            return work(session)
+
+    for delay_s in (*retries_s, None):
+        try:
+            return await asyncio.to_thread(once)
+        except (OperationalError, InterfaceError, PoolTimeout) as error:
+            if delay_s is None:
+                raise Transient(f"the database does not answer: {_cause(error)}") from error
+        await world.sleep(delay_s)
+    raise AssertionError("the last try returns or raises")
+
+
+def _cause(error: Exception) -> str:
+    original = getattr(error, "orig", None) or error
+    return (str(original).strip().splitlines() or [type(original).__name__])[0]
 
 
 def now(session: Session) -> datetime:

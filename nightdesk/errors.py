@@ -167,8 +167,8 @@ class NeedsPerson(JobError):
 class OverJobCap(JobError):
     """The job's own limit on tokens or USD leaves no room for a useful call.
 
-    `only_unknown` is true if bookings of unknown outcome alone brought it there: such a job waits
-    for a late answer or a person instead of dying.
+    `only_unknown` is true if bookings of unknown outcome alone brought it there: such a job waits for
+    a late answer, for as many attempts as it has.
     """
 
     only_unknown: bool = False

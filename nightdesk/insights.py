@@ -38,7 +38,7 @@ class ArticleSummary:
 _SUMMARIES = """
     SELECT a.id, a.number, a.topic, a.site, a.language, a.priority,
         CASE WHEN j.state = 'done' AND p.state = 'verified' THEN 'published'
-             WHEN j.state = 'leased' THEN 'working'
+             WHEN j.state IN ('leased', 'done') THEN 'working'
              WHEN j.state = 'ready' THEN 'queued'
              ELSE j.state END AS state,
         j.phase, coalesce(r.words, d.words, 0) AS words, coalesce(m.cost_usd, 0) AS cost_usd,
@@ -53,26 +53,29 @@ _SUMMARIES = """
                        ORDER BY round DESC LIMIT 1) r ON true
     LEFT JOIN LATERAL (SELECT sum(CASE WHEN reverses IS NULL THEN amount ELSE -amount END) AS cost_usd
                        FROM nightdesk.ledger_entries WHERE article_id = a.id AND book = 'money') m ON true
-    LEFT JOIN LATERAL (SELECT sum((usage->>'input_tokens')::int + (usage->>'output_tokens')::int) AS tokens
+    LEFT JOIN LATERAL (SELECT sum((usage->>'input_tokens')::bigint + (usage->>'output_tokens')::bigint)
+                              AS tokens
                        FROM nightdesk.llm_calls WHERE article_id = a.id) c ON true
     {where}
-    ORDER BY a.priority DESC, a.number
+    ORDER BY a.priority DESC, a.number LIMIT :limit
 """
 _ALL = text(_SUMMARIES.format(where=""))
 _SOME = text(_SUMMARIES.format(where="WHERE a.id = ANY(:ids)"))
 _ONE = text(_SUMMARIES.format(where="WHERE a.number = :number"))
 
 
-def articles(session: Session, ids: list[uuid.UUID] | None = None) -> list[ArticleSummary]:
+def articles(
+    session: Session, ids: list[uuid.UUID] | None = None, *, limit: int = 1_000
+) -> list[ArticleSummary]:
     """Articles with where they stand, the highest priority first; all, or those with these ids."""
-    connection = session.connection()
-    rows = connection.execute(_ALL) if ids is None else connection.execute(_SOME, {"ids": ids})
+    values: dict[str, Any] = {"limit": limit} if ids is None else {"limit": limit, "ids": ids}
+    rows = session.connection().execute(_ALL if ids is None else _SOME, values)
     return [_summary(row) for row in rows]
 
 
 def article(session: Session, number: int) -> ArticleSummary | None:
     """One article by its number."""
-    row = session.connection().execute(_ONE, {"number": number}).first()
+    row = session.connection().execute(_ONE, {"number": number, "limit": 1}).first()
     return None if row is None else _summary(row)
 
 

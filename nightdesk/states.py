@@ -52,9 +52,6 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.CANCELLED: frozenset(),
 }
 
-#: States in which nothing more happens by itself.
-RESTING = frozenset({JobState.DEAD, JobState.NEEDS_REVIEW, JobState.DONE, JobState.CANCELLED})
-
 
 class ArticleState(StrEnum):
     """What became of an article; follows from the job that was added last, and is stored nowhere."""

@@ -18,6 +18,7 @@ app = typer.Typer(help="Articles: what became of the topics.", no_args_is_help=T
 def list_(
     state: Annotated[ArticleState | None, typer.Option(help="Only this state.")] = None,
     site: Annotated[str | None, typer.Option(help="Only this site.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the highest priority first.")] = 1_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List articles with state, words, cost and page."""
@@ -26,7 +27,7 @@ def list_(
     from nightdesk.insights import articles as all_articles
 
     with open_database(load_settings()) as database, database.reading() as session:
-        found = all_articles(session)
+        found = all_articles(session, limit=limit)
     found = [
         one for one in found if (state is None or one.state == state) and (site is None or one.site == site)
     ]

@@ -126,5 +126,5 @@ def registered(settings: Settings, database: Database, world: World) -> Iterator
     """A run of this process, after taking back what dead runs on this machine held."""
     folder = settings.data_dir / "runs"
     take_back_dead_runs(folder, database)
-    with registered_run(folder, world.new_id()) as run:
+    with registered_run(folder, database, world.new_id()) as run:
         yield run

@@ -24,8 +24,8 @@ from nightdesk.desk.desk import Desk
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import add_topics, read_topics
 from nightdesk.errors import ConfigError
-from nightdesk.insights import ArticleSummary, articles
-from nightdesk.money import ZERO, show_usd
+from nightdesk.insights import ArticleSummary, articles, money_usd
+from nightdesk.money import show_usd
 from nightdesk.publishing.port import Placement
 from nightdesk.sandbox import SandboxOptions, SandboxProcess, billed_usd, read_journal
 from nightdesk.sandbox.process import SandboxFailed
@@ -149,6 +149,7 @@ def _print_news(found: list[ArticleSummary], shown: set[int]) -> None:
 async def _report(desk: Desk, watch: Stopwatch, model_server: SandboxProcess) -> dict[str, Any]:
     """The report; each page is looked at once more, as a stranger would."""
     found = await desk.transact(articles)
+    booked = await desk.transact(money_usd)
     rows = []
     for one in found:
         live = False
@@ -175,7 +176,7 @@ async def _report(desk: Desk, watch: Stopwatch, model_server: SandboxProcess) ->
         "articles": rows,
         "totals": {
             **{state: sum(one.state == state for one in found) for state in _COUNTED},
-            "cost_usd": sum((one.cost_usd for one in found), ZERO),
+            "cost_usd": booked,
             "billed_by_provider_usd": billed,
         },
         "seconds": {

@@ -15,7 +15,7 @@ def run(
     audience: Annotated[str, typer.Option(help="For whom it is written.")] = "",
     min_words: Annotated[int, typer.Option(min=50, max=10_000)] = 300,
     source: Annotated[list[str] | None, typer.Option(help="A page or feed to read; repeatable.")] = None,
-    model: Annotated[str | None, typer.Option(help="Use this model for every phase.")] = None,
+    model: Annotated[str | None, typer.Option(help="Use this model for every phase not begun yet.")] = None,
     provider: Annotated[str | None, typer.Option(help="anthropic or openai.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import nullcontext
 
-from sqlmodel import Session, select
+from sqlmodel import select
 
 from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.cli.interrupt import until_interrupted
@@ -16,7 +16,7 @@ from nightdesk.db import Database
 from nightdesk.desk import lanes, queue
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import Topic, add_topics
-from nightdesk.errors import Lane, LaneKind
+from nightdesk.errors import InputError, InputProblem, Lane, LaneKind
 from nightdesk.insights import ArticleSummary, articles
 from nightdesk.llm.providers import choose_models
 from nightdesk.models.article import Article
@@ -57,17 +57,32 @@ def _ask_for(database: Database, settings: Settings, wanted: Topic) -> uuid.UUID
             source="the topic",
             skip_existing=True,
         )
-        return _article_id(session, wanted)
+        article = session.exec(
+            select(Article).where(
+                Article.site == wanted.site,
+                Article.language == wanted.language,
+                Article.topic_key == wanted.key,
+            )
+        ).one()
+        _require_the_same(article, wanted)
+        return article.id
 
 
-def _article_id(session: Session, wanted: Topic) -> uuid.UUID:
-    return session.exec(
-        select(Article.id).where(
-            Article.site == wanted.site,
-            Article.language == wanted.language,
-            Article.topic_key == wanted.key,
-        )
-    ).one()
+def _require_the_same(article: Article, wanted: Topic) -> None:
+    """A topic that is there goes on as it was asked for; another wish for it must not pass unnoticed."""
+    given = {
+        "keyword": (wanted.keyword, article.keyword),
+        "audience": (wanted.audience, article.audience),
+        "min-words": (wanted.min_words, article.min_words),
+        "source": (list(wanted.sources), article.source_urls),
+    }
+    problems = [
+        InputProblem(f"--{name}: it was asked for before, as article {article.number}, with {before!r}")
+        for name, (now, before) in given.items()
+        if now != before
+    ]
+    if problems:
+        raise InputError("the topic", problems)
 
 
 async def _work(settings: Settings, database: Database, article_id: uuid.UUID, model: str | None) -> None:

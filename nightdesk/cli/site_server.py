@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nightdesk.config import Settings
@@ -17,6 +18,7 @@ from nightdesk.publishing.serve import LoopbackServer
 
 #: A process that was killed a moment ago may still hold the port.
 WAIT_FOR_PORT_S = 5.0
+WATCH_S = 0.3
 _NAME = "nightdesk-site-server.txt"
 
 
@@ -34,11 +36,34 @@ def serve_static_sites(root: Path, settings: Settings) -> Iterator[str]:
     port = remembered_port(settings.data_dir, "sites", settings.site_port)
     token = _token(root)
     if port and _serves(port, token):
-        yield f"http://127.0.0.1:{port}"
+        with _standing_by(root, port, token):
+            yield f"http://127.0.0.1:{port}"
         return
     with _started(root, port) as server:
         remember_port(settings.data_dir, "sites", server.port, settings.site_port)
         yield server.base_url
+
+
+@contextmanager
+def _standing_by(root: Path, port: int, token: str) -> Iterator[None]:
+    """Use another process's server, and take its place when that process ends."""
+    over = threading.Event()
+
+    def watch() -> None:
+        with ExitStack() as own:
+            while not over.wait(WATCH_S):
+                if not _serves(port, token):
+                    with suppress(ConfigError):
+                        own.enter_context(LoopbackServer(root, port))
+                        over.wait()
+
+    watcher = threading.Thread(target=watch, name="site-server-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @contextmanager

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlmodel import Session
 
-from nightdesk.db import Database
+from nightdesk.db import Database, transact
 from nightdesk.desk.prompting import load_prompt
 from nightdesk.desk.queue import Limits, Pin
-from nightdesk.errors import Blocked, Lane, LaneKind
+from nightdesk.errors import ConfigError
 from nightdesk.llm.metered import MeteredClient
 from nightdesk.llm.providers import ModelChoice
 from nightdesk.publishing.port import Site
@@ -38,13 +37,8 @@ class Desk:
     deadline_s: float
 
     async def transact(self, work: Callable[[Session], T]) -> T:
-        """Run `work` in a transaction of its own, in a thread: the database side is synchronous."""
-
-        def once() -> T:
-            with self.database.transaction() as session:
-                return work(session)
-
-        return await asyncio.to_thread(once)
+        """Run `work` in a transaction of its own (see `nightdesk.db.transact`)."""
+        return await transact(self.database, self.world, work)
 
     def pin(self, phase: Phase) -> Pin:
         """What a phase is done with today: strong model for draft, cheap one for the rest."""
@@ -57,9 +51,8 @@ class Desk:
         """A site by name.
 
         Raises:
-            Blocked: if it is no longer configured: its articles wait, none is lost.
+            ConfigError: if it is no longer configured: its articles wait, none is lost.
         """
         if name not in self.sites:
-            lane = Lane(LaneKind.SITE, name)
-            raise Blocked(f"site '{name}' is not configured: add it or cancel its articles", lane=lane)
+            raise ConfigError(f"site '{name}' is not configured here: configure it again")
         return self.sites[name]

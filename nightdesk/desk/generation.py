@@ -74,16 +74,17 @@ async def generate(database: Database, client: MeteredClient, world: World, ques
             refused = await asyncio.to_thread(_rejections, database, question)
             mine = [row for row in refused if row.claim_no == question.claim.claim_no]
             if unusable.final or len(mine) >= ASKS:
-                raise _hopeless(question, unusable) from unusable
+                raise _hopeless(question, unusable, [row.error for row in mine]) from unusable
 
 
 class Unusable(Exception):
     """An answer that was paid for cannot be used. `final`: asking again would not help."""
 
-    def __init__(self, why: str, *, final: bool = False) -> None:
+    def __init__(self, why: str, *, final: bool = False, detail: str = "") -> None:
         super().__init__(why)
         self.why = why
         self.final = final
+        self.detail = detail
 
 
 def _rejections(database: Database, question: Question) -> list[Any]:
@@ -98,7 +99,7 @@ def _ask(question: Question, rendered: str, refused: list[Any]) -> Ask:
     assert claim.model is not None
     room = front.max_output_tokens
     if refused and refused[-1].error == TRUNCATED:
-        room = min(room * 2, MOST_OUTPUT_TOKENS)
+        room = max(room, min(room * 2, MOST_OUTPUT_TOKENS))
     elif refused and refused[-1].error != REFUSED:
         rendered += f"\n\nYour previous answer could not be used: {refused[-1].error}\nAnswer again, whole."
     return Ask(
@@ -123,7 +124,7 @@ def _ask(question: Question, rendered: str, refused: list[Any]) -> Ask:
 
 def _accept(question: Question, answer: Answer) -> Output:
     if answer.stop is Stop.REFUSED or answer.stop is Stop.FILTERED:
-        raise Unusable(REFUSED, final=True)
+        raise Unusable(REFUSED, final=True, detail=answer.detail)
     if answer.stop is Stop.TRUNCATED:
         raise Unusable(TRUNCATED)
     if not answer.text.strip():
@@ -167,12 +168,16 @@ def _clean(value: Any) -> Any:
             return value
 
 
-def _hopeless(question: Question, unusable: Unusable) -> NeedsPerson | Permanent:
+def _hopeless(question: Question, unusable: Unusable, refused: list[str]) -> NeedsPerson | Permanent:
     model, phase = question.claim.model, question.claim.phase
     if unusable.why == REFUSED:
-        said = f"{model} refused to write the {phase} of this topic: reword it, or reject it"
+        detail = f" ({unusable.detail})" if unusable.detail else ""
+        said = f"{model} refused to write the {phase} of this topic{detail}: reword the topic"
         return NeedsPerson(said, reasons=(Reason("refusal", said),))
-    if unusable.why == TRUNCATED:
-        said = f"{model} was cut off twice while writing the {phase}: ask for a shorter article"
+    if set(refused) == {TRUNCATED}:
+        said = (
+            f"{model} was cut off {len(refused)} times while writing the {phase}: ask for a shorter article, "
+            "or raise the limits of a job"
+        )
         return NeedsPerson(said, reasons=(Reason("truncated", said),))
     return Permanent(f"{model} gave an unusable {phase} twice; the last time: {unusable.why}")

@@ -32,7 +32,12 @@ _REOPEN = text("""
 
 _END_DUE = text("""
     UPDATE nightdesk.lane_pauses SET closed_at = nightdesk.now()
-    WHERE closed_at IS NULL AND until <= nightdesk.now()
+    WHERE id IN (SELECT id FROM nightdesk.lane_pauses
+                 WHERE closed_at IS NULL AND until <= nightdesk.now() FOR UPDATE SKIP LOCKED)
+""")
+
+_CLOSED = text("""
+    SELECT kind, name FROM nightdesk.lane_pauses WHERE closed_at IS NULL AND until > nightdesk.now()
 """)
 
 
@@ -49,6 +54,11 @@ def pause(session: Session, lane: Lane, reason: str, pause_s: float) -> None:
     """Close a lane for everybody for `pause_s` seconds."""
     values = {"kind": lane.kind, "name": lane.name, "reason": reason, "pause_s": pause_s}
     session.connection().execute(_PAUSE, values)
+
+
+def closed(session: Session) -> set[Lane]:
+    """The lanes that are closed now."""
+    return {Lane(LaneKind(row.kind), row.name) for row in session.connection().execute(_CLOSED)}
 
 
 def require_open(session: Session, *, provider: str | None, site: str | None) -> None:

@@ -18,7 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from nightdesk.db import Database
 from nightdesk.desk import queue
 from nightdesk.desk.queue import Claim
-from nightdesk.errors import Fenced
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class LeaseKeeper:
         self._database = database
         self._lease_s = lease_s
         self._lock = threading.Lock()
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[tuple[int, int], _Kept] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease-keeper", daemon=True)
 
@@ -48,34 +47,42 @@ class LeaseKeeper:
         task = asyncio.current_task()
         assert task is not None
         with self._lock:
-            self._kept[claim.job_id] = _Kept(claim, task, asyncio.get_running_loop(), time.monotonic())
+            self._kept[claim.job_id, claim.claim_no] = _Kept(
+                claim, task, asyncio.get_running_loop(), time.monotonic()
+            )
         try:
             yield
         finally:
             with self._lock:
-                self._kept.pop(claim.job_id, None)
+                self._kept.pop((claim.job_id, claim.claim_no), None)
 
     def _run(self) -> None:
         while not self._stop.wait(self._lease_s / 3):
             with self._lock:
                 kept = list(self._kept.values())
-            for one in kept:
-                self._renew(one)
+            if kept:
+                self._renew(kept)
 
-    def _renew(self, kept: _Kept) -> None:
+    def _renew(self, kept: list[_Kept]) -> None:
+        """All in one statement: one slow answer must not cost the leases of the others."""
         try:
             with self._database.transaction() as session:
-                queue.renew(session, kept.claim, self._lease_s)
-            kept.renewed = time.monotonic()
-        except Fenced:
-            self._cancel(kept, "its claim has ended")
+                held = queue.renew_all(session, [one.claim for one in kept], self._lease_s)
         except SQLAlchemyError as error:
-            if time.monotonic() - kept.renewed > self._lease_s * 2 / 3:
-                self._cancel(kept, f"its lease cannot be renewed: {error}")
+            for one in kept:
+                if time.monotonic() - one.renewed > self._lease_s * 2 / 3:
+                    self._cancel(one, f"its lease cannot be renewed: {error}")
+            return
+        for one in kept:
+            if one.claim.job_id in held:
+                one.renewed = time.monotonic()
+            else:
+                self._cancel(one, "its claim has ended")
 
     def _cancel(self, kept: _Kept, why: str) -> None:
+        key = (kept.claim.job_id, kept.claim.claim_no)
         with self._lock:
-            if self._kept.pop(kept.claim.job_id, None) is None:
+            if self._kept.pop(key, None) is None:
                 return
         log.warning("job %s is cancelled: %s", kept.claim.job_id, why)
         kept.loop.call_soon_threadsafe(kept.task.cancel)

@@ -6,14 +6,16 @@ told to wait   sleep up to 30 s              the lane pauses for everybody, wait
 blocked        -                             the lane pauses for everybody, wait, not counted
 permanent      -                             failed at once
 needs person   -                             needs review, with the reasons
-over job cap   -                             failed at once; waits if only unknown cost did it
+over job cap   -                             failed at once; if only unknown cost did it, as transient
+configuration  -                             wait, not counted: it works elsewhere or later
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nightdesk.errors import FailureClass, JobError, Lane, OverJobCap, ToldToWait
+from nightdesk.db import passes
+from nightdesk.errors import FailureClass, JobError, Lane, OperatorError, OverJobCap, ToldToWait, Transient
 from nightdesk.states import JobState
 
 #: Waits before the retries within one attempt, and how much longer each may randomly get.
@@ -27,6 +29,8 @@ ATTEMPTS = 3
 NEXT_ATTEMPT_S = 1_800.0
 NEXT_ATTEMPT_JITTER = 0.1
 PAUSE_S = 900.0
+#: A provider that asks for more is asked again after this; one mistaken header must not close it for days.
+LONGEST_PAUSE_S = 21_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ def retry_after_s(error: BaseException, retries: int, sleeps: int, chance: float
         sleeps: waits made so far that a provider asked for.
         chance: a number in [0, 1) for the jitter.
     """
+    error = _known(error)
     if not isinstance(error, JobError):
         return None
     match error.failure_class:
@@ -59,11 +64,19 @@ def retry_after_s(error: BaseException, retries: int, sleeps: int, chance: float
             return None
 
 
+def _known(error: BaseException) -> BaseException:
+    """A fault of the database that passes is a transient one, wherever it comes up."""
+    return Transient(str(error)) if passes(error) else error
+
+
 def decide(error: BaseException, *, attempts: int, max_attempts: int, chance: float) -> Verdict:
     """What becomes of the job. `attempts` counts the one that just ended.
 
     An error that nobody planned for is a bug: the job fails at once, with its stack.
     """
+    if isinstance(error, OperatorError):
+        return Verdict(JobState.WAITING, wait_s=PAUSE_S, counted=False)
+    error = _known(error)
     if not isinstance(error, JobError):
         return Verdict(JobState.FAILED)
     later_s = NEXT_ATTEMPT_S * (1 + NEXT_ATTEMPT_JITTER * (2 * chance - 1))
@@ -74,13 +87,16 @@ def decide(error: BaseException, *, attempts: int, max_attempts: int, chance: fl
             return Verdict(JobState.WAITING, wait_s=later_s)
         case FailureClass.TOLD_TO_WAIT:
             assert isinstance(error, ToldToWait)
-            wait_s = max(error.retry_after_s, 1.0)
+            wait_s = min(max(error.retry_after_s, 1.0), LONGEST_PAUSE_S)
             return Verdict(JobState.WAITING, wait_s=wait_s, counted=False, pause=error.lane)
         case FailureClass.BLOCKED:
             return Verdict(JobState.WAITING, wait_s=PAUSE_S, counted=False, pause=error.lane)
         case FailureClass.NEEDS_PERSON:
             return Verdict(JobState.NEEDS_REVIEW)
         case FailureClass.OVER_JOB_CAP if isinstance(error, OverJobCap) and error.only_unknown:
-            return Verdict(JobState.WAITING, wait_s=later_s, counted=False)
+            # A late answer may free it, but it must not wait for one for ever.
+            if attempts >= max_attempts:
+                return Verdict(JobState.FAILED)
+            return Verdict(JobState.WAITING, wait_s=later_s)
         case FailureClass.PERMANENT | FailureClass.OVER_JOB_CAP:
             return Verdict(JobState.FAILED)

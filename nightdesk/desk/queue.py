@@ -69,7 +69,7 @@ _ADD = text("""
 _CLAIM = """
     WITH chosen AS MATERIALIZED (
         SELECT id FROM nightdesk.jobs
-        WHERE state = 'ready' AND phase = :phase {only}
+        WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites) {only}
         ORDER BY priority DESC, created_at, id
         LIMIT :limit FOR UPDATE SKIP LOCKED
     ), claimed AS (
@@ -92,8 +92,30 @@ _CLAIM_ANY = text(_CLAIM.format(only=""))
 _CLAIM_OF = text(_CLAIM.format(only="AND article_id = ANY(:articles)"))
 
 _RENEW = text("""
-    UPDATE nightdesk.jobs SET locked_until = nightdesk.now() + make_interval(secs => :lease_s)
-    WHERE id = :job_id AND state = 'leased' AND claim_no = :claim_no
+    WITH held AS MATERIALIZED (
+        SELECT j.id FROM unnest(cast(:job_ids AS bigint[]), cast(:claim_nos AS int[])) k (job_id, claim_no)
+        JOIN nightdesk.jobs j ON j.id = k.job_id AND j.claim_no = k.claim_no AND j.state = 'leased'
+        ORDER BY j.id FOR UPDATE OF j
+    )
+    UPDATE nightdesk.jobs j SET locked_until = nightdesk.now() + make_interval(secs => :lease_s)
+    FROM held WHERE j.id = held.id RETURNING j.id
+""")
+
+_HAND_BACK = text("""
+    WITH held AS MATERIALIZED (
+        SELECT id FROM nightdesk.jobs
+        WHERE state = 'leased' AND locked_by = :run AND id <> ALL(:at_work) ORDER BY id FOR UPDATE
+    ), returned AS (
+        UPDATE nightdesk.jobs j
+        SET state = 'ready', attempts = attempts - 1, locked_by = NULL, locked_until = NULL,
+            updated_at = nightdesk.now()
+        FROM held WHERE j.id = held.id RETURNING j.id, j.claim_no
+    ), ended AS (
+        UPDATE nightdesk.job_attempts a
+        SET ended_at = nightdesk.now(), outcome = 'ready', counted = false, error_message = 'given back'
+        FROM returned r WHERE a.job_id = r.id AND a.claim_no = r.claim_no
+    )
+    SELECT count(*) FROM returned
 """)
 
 _RELEASE = text("""
@@ -113,10 +135,12 @@ _END_ATTEMPT = text("""
 """)
 
 _WAKE = text("""
-    UPDATE nightdesk.jobs SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
-    WHERE id IN (SELECT id FROM nightdesk.jobs
-                 WHERE state = 'waiting' AND due_at <= nightdesk.now()
-                 ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED)
+    WITH due AS MATERIALIZED (
+        SELECT id FROM nightdesk.jobs WHERE state = 'waiting' AND due_at <= nightdesk.now()
+        ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED
+    )
+    UPDATE nightdesk.jobs j SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
+    FROM due WHERE j.id = due.id
 """)
 
 _WAKE_ARTICLE = text("""
@@ -175,10 +199,12 @@ def claim(
     lease_s: float,
     pin: Pin,
     articles: Sequence[uuid.UUID] | None = None,
+    closed_sites: Sequence[str] = (),
 ) -> list[Claim]:
     """Take up to `limit` ready jobs of a phase, the highest priority first, the oldest among equals.
 
-    The attempt is counted here, so that a job which kills its worker is bounded.
+    The attempt is counted here, so that a job which kills its worker is bounded. `articles`: only jobs
+    of these; `closed_sites`: none of these.
     """
     values: dict[str, object] = {
         "run": run,
@@ -188,6 +214,7 @@ def claim(
         "provider": pin.provider,
         "model": pin.model,
         "prompt_version": pin.prompt_version,
+        "closed_sites": list(closed_sites),
     }
     query = _CLAIM_ANY
     if articles is not None:
@@ -217,9 +244,27 @@ def renew(session: Session, claim: Claim, lease_s: float) -> None:
     Raises:
         Fenced: if the claim has ended.
     """
-    values = {"job_id": claim.job_id, "claim_no": claim.claim_no, "lease_s": lease_s}
-    if session.connection().execute(_RENEW, values).rowcount == 0:
+    if not renew_all(session, [claim], lease_s):
         raise Fenced(claim.job_id, claim.claim_no)
+
+
+def renew_all(session: Session, claims: Sequence[Claim], lease_s: float) -> set[int]:
+    """Lengthen leases from now; returns the ids of the jobs that are still held."""
+    values = {
+        "job_ids": [claim.job_id for claim in claims],
+        "claim_nos": [claim.claim_no for claim in claims],
+        "lease_s": lease_s,
+    }
+    return set(session.connection().execute(_RENEW, values).scalars())
+
+
+def hand_back_run(session: Session, run: str, at_work: Sequence[int] = ()) -> int:
+    """Give back uncounted what a run holds and does not work on; returns how many jobs.
+
+    A claim whose commit was cut off, or whose result was lost to a cancellation, leaves such jobs.
+    """
+    values = {"run": run, "at_work": list(at_work)}
+    return int(session.connection().execute(_HAND_BACK, values).scalar_one())
 
 
 def finish(session: Session, claim: Claim, note: str | None = None) -> None:

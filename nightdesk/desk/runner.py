@@ -10,7 +10,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import text
 from sqlmodel import Session
@@ -25,7 +25,7 @@ from nightdesk.desk.policy import Verdict, decide
 from nightdesk.desk.queue import Claim
 from nightdesk.desk.site_lease import SiteBusy
 from nightdesk.desk.work import work
-from nightdesk.errors import Fenced
+from nightdesk.errors import DatabaseError, Fenced, Lane, LaneKind, Transient
 from nightdesk.llm.calls import write_off_overdue
 from nightdesk.states import JobState, Phase
 
@@ -33,8 +33,12 @@ log = logging.getLogger(__name__)
 
 SITE_BUSY_S = 10.0
 _NEXT_DUE = """
-    SELECT extract(epoch FROM min(due_at) - nightdesk.now())::float8
-    FROM nightdesk.jobs WHERE state = 'waiting' {only}
+    SELECT extract(epoch FROM min(at) - nightdesk.now())::float8 FROM (
+        SELECT due_at AS at FROM nightdesk.jobs WHERE state = 'waiting' {only}
+        UNION ALL
+        SELECT until FROM nightdesk.lane_pauses
+        WHERE closed_at IS NULL AND EXISTS (SELECT 1 FROM nightdesk.jobs WHERE state = 'ready' {only})
+    ) due
 """
 
 
@@ -54,6 +58,7 @@ class Runner:
     places: int = 4
     articles: Sequence[uuid.UUID] | None = None
     patience_s: float = 45.0
+    _at_work: set[int] = field(default_factory=set, init=False)
 
     async def run_until_idle(self) -> None:
         """Claim and work until no job is ready, at work, or due within `patience_s`."""
@@ -81,31 +86,49 @@ class Runner:
     async def _fill(self, tasks: set[asyncio.Task[None]], keeper: LeaseKeeper) -> None:
         free = self.places - len(tasks)
         if free > 0:
-            for claim in await self.desk.transact(lambda session: self._claim(session, free)):
+            try:
+                claims = await self.desk.transact(lambda session: self._claim(session, free))
+            except Transient as gone:
+                raise DatabaseError(f"{gone}; start again to go on where it stood") from gone
+            for claim in claims:
+                self._at_work.add(claim.job_id)
                 tasks.add(asyncio.create_task(self._attend(claim, keeper), name=f"job {claim.job_id}"))
 
     def _claim(self, session: Session, free: int) -> list[Claim]:
-        """The last phase first: an article that is nearly done is finished before one is begun."""
+        """The last phase first: an article that is nearly done is finished before one is begun.
+
+        A phase whose provider is paused is left alone: its jobs need not be claimed to wait.
+        """
+        queue.hand_back_run(session, self.run, sorted(self._at_work))
         write_off_overdue(session)
         route_failed(session, queue.rescue_expired(session), layer="runner")
         lanes.end_due(session)
         queue.wake_due(session)
+        closed = lanes.closed(session)
         claims: list[Claim] = []
         for phase in reversed(Phase):
-            if free > len(claims):
+            pin = self.desk.pin(phase)
+            if free > len(claims) and Lane(LaneKind.PROVIDER, pin.provider or "") not in closed:
                 claims += queue.claim(
                     session,
                     run=self.run,
                     phase=phase,
                     limit=free - len(claims),
                     lease_s=self.desk.lease_s,
-                    pin=self.desk.pin(phase),
+                    pin=pin,
                     articles=self.articles,
+                    closed_sites=_sites(closed) if phase is Phase.PUBLISH else (),
                 )
         return claims
 
     async def _attend(self, claim: Claim, keeper: LeaseKeeper) -> None:
         """Work on one claim; one job's failure never stops another's."""
+        try:
+            await self._work(claim, keeper)
+        finally:
+            self._at_work.discard(claim.job_id)
+
+    async def _work(self, claim: Claim, keeper: LeaseKeeper) -> None:
         try:
             with keeper.keeping(claim):
                 await work(self.desk, claim)
@@ -122,9 +145,10 @@ class Runner:
         record = record_failure(error)
 
         def write(session: Session) -> None:
+            # The job first, as everywhere: the fence is checked, and locks are taken in one order.
+            queue.give_up(session, claim, verdict, record)
             if verdict.pause is not None:
                 lanes.pause(session, verdict.pause, record.message, verdict.wait_s or 0.0)
-            queue.give_up(session, claim, verdict, record)
             if verdict.state is JobState.FAILED:
                 route_failed(session, [claim.job_id], layer="runner")
 
@@ -132,6 +156,9 @@ class Runner:
             await self.desk.transact(write)
         except Fenced as fenced:
             log.warning("%s", fenced)
+        except Transient as gone:
+            # Nothing can be recorded now: the end of the run, or of the lease, takes the job back.
+            log.warning("job %s stays leased: %s", claim.job_id, gone)
 
     def _verdict(self, claim: Claim, error: Exception) -> Verdict:
         if isinstance(error, Paused):
@@ -149,7 +176,7 @@ class Runner:
         """The run is being stopped: the job is ready for the next one, at no cost."""
         verdict = Verdict(JobState.READY, counted=False)
         record = record_failure(RuntimeError("the run was stopped"))
-        with contextlib.suppress(Fenced):
+        with contextlib.suppress(Fenced, Transient):
             await self.desk.transact(lambda session: queue.give_up(session, claim, verdict, record))
 
     def _next_due_s(self, session: Session) -> float | None:
@@ -157,3 +184,7 @@ class Runner:
         values = {} if self.articles is None else {"articles": list(self.articles)}
         found = session.connection().execute(text(_NEXT_DUE.format(only=only)), values).scalar()
         return None if found is None else float(found)
+
+
+def _sites(closed: set[Lane]) -> list[str]:
+    return sorted(lane.name for lane in closed if lane.kind is LaneKind.SITE)

@@ -8,10 +8,13 @@ process ids, which are used again.
 from __future__ import annotations
 
 import fcntl
+import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from nightdesk.db import Database
 from nightdesk.desk import queue, site_lease
@@ -20,16 +23,35 @@ from nightdesk.llm.calls import write_off_run
 
 
 @contextmanager
-def registered_run(folder: Path, run_id: uuid.UUID) -> Iterator[str]:
-    """The name of this run, `run-<uuid>`, registered as alive until the block or the process ends."""
+def registered_run(folder: Path, database: Database, run_id: uuid.UUID) -> Iterator[str]:
+    """The name of this run, `run-<uuid>`, registered as alive until the block or the process ends.
+
+    At the end all that it still holds is given back; if that fails, its file stays and the next run
+    takes it back.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run-{run_id}.lock"
-    with open(path, "a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(path):
         try:
             yield path.stem
         finally:
-            path.unlink(missing_ok=True)
+            with suppress(SQLAlchemyError):
+                with database.transaction() as session:
+                    write_off_run(session, path.stem)
+                    queue.hand_back_run(session, path.stem)
+                    site_lease.release_run(session, path.stem)
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The file, locked; made again if another process took it for a dead run's in between."""
+    while True:
+        with open(path, "a+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists() and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
+                yield
+                return
 
 
 def take_back_dead_runs(folder: Path, database: Database) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlmodel import Session
 
-LEASE_S = 180.0
+LEASE_S = 600.0
 
 _ROW = text("INSERT INTO nightdesk.site_leases (site, claim_no) VALUES (:site, 0) ON CONFLICT DO NOTHING")
 _TAKE = text("""
@@ -17,6 +17,10 @@ _TAKE = text("""
     WHERE site = :site
       AND (locked_by IS NULL OR locked_by = :holder OR locked_until <= nightdesk.now())
     RETURNING claim_no
+""")
+_RENEW = text("""
+    UPDATE nightdesk.site_leases SET locked_until = nightdesk.now() + make_interval(secs => :lease_s)
+    WHERE site = :site AND claim_no = :claim_no AND locked_by IS NOT NULL
 """)
 _RELEASE = text("""
     UPDATE nightdesk.site_leases SET locked_by = NULL, locked_until = NULL
@@ -46,6 +50,17 @@ def take(session: Session, site: str, holder: str) -> SiteClaim | None:
     values = {"site": site, "holder": holder, "lease_s": LEASE_S}
     claim_no = session.connection().execute(_TAKE, values).scalar()
     return None if claim_no is None else SiteClaim(site, claim_no)
+
+
+def renew(session: Session, claim: SiteClaim) -> None:
+    """Hold the site from now on for another lease.
+
+    Raises:
+        SiteBusy: if somebody else has it meanwhile; nothing of the caller's transaction may stay.
+    """
+    values = {"site": claim.site, "claim_no": claim.claim_no, "lease_s": LEASE_S}
+    if session.connection().execute(_RENEW, values).rowcount == 0:
+        raise SiteBusy(f"the lease on {claim.site} ended and another worker took the site")
 
 
 def release(session: Session, claim: SiteClaim) -> None:

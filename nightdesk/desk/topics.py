@@ -233,6 +233,8 @@ _ADD = text("""
     ON CONFLICT (site, language, topic_key) DO NOTHING RETURNING id
 """)
 
+_ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('nightdesk.articles'))")
+
 _NUMBER = text("""
     SELECT number FROM nightdesk.articles
     WHERE site = :site AND language = :language AND topic_key = :topic_key
@@ -254,6 +256,8 @@ def add_topics(
         InputError: if a topic is there already and `skip_existing` is false.
     """
     problems, existing = [], 0
+    # One import at a time: two that hold the same topics in another order would deadlock.
+    session.connection().execute(_ONE_AT_A_TIME)
     for topic in topics:
         values = {
             "id": world.new_id(),

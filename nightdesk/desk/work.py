@@ -21,8 +21,9 @@ from nightdesk.desk.phases.research import store_sources, unread_urls
 from nightdesk.desk.policy import retry_after_s
 from nightdesk.desk.queue import Claim
 from nightdesk.desk.site_lease import SiteBusy, SiteClaim
-from nightdesk.errors import JobError, Lane, LaneKind, Transient
+from nightdesk.errors import Lane, LaneKind, ToldToWait, Transient
 from nightdesk.publishing.port import Page, Placement
+from nightdesk.research import FetchedSource
 from nightdesk.states import Phase
 
 T = TypeVar("T")
@@ -59,19 +60,19 @@ async def retrying(desk: Desk, step: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await step()
-        except JobError as error:
+        except Exception as error:
             wait_s = retry_after_s(error, retries, sleeps, desk.world.random())
             if wait_s is None:
                 raise
-            retries += isinstance(error, Transient)
-            sleeps += not isinstance(error, Transient)
+            told = isinstance(error, ToldToWait)
+            retries, sleeps = retries + (not told), sleeps + told
         await desk.world.sleep(wait_s)
 
 
 async def _write(desk: Desk, claim: Claim) -> None:
     if claim.phase is Phase.RESEARCH:
         await gather_sources(desk, claim)
-    question = await asyncio.to_thread(prepare, desk.database, claim, desk.deadline_s)
+    question = await retrying(desk, lambda: asyncio.to_thread(prepare, desk.database, claim, desk.deadline_s))
     output = await retrying(desk, lambda: generate(desk.database, desk.client, desk.world, question))
     await desk.transact(lambda session: finish_writing(session, desk, claim, question.inputs, output))
 
@@ -81,7 +82,13 @@ async def gather_sources(desk: Desk, claim: Claim) -> None:
     urls = await desk.transact(lambda session: unread_urls(session, claim.article_id))
     if urls:
         sources = await desk.reader.read(urls)
-        await desk.transact(lambda session: store_sources(session, claim.article_id, sources))
+        await desk.transact(lambda session: _keep_sources(session, desk, claim, sources))
+
+
+def _keep_sources(session: Session, desk: Desk, claim: Claim, sources: list[FetchedSource]) -> None:
+    # Fenced: sources are part of the input, and a late one would change what was asked already.
+    queue.renew(session, claim, desk.lease_s)
+    store_sources(session, claim.article_id, sources)
 
 
 def finish_writing(session: Session, desk: Desk, claim: Claim, inputs: Inputs, output: Output) -> None:
@@ -95,7 +102,7 @@ def finish_writing(session: Session, desk: Desk, claim: Claim, inputs: Inputs, o
 
 async def _publish(desk: Desk, claim: Claim) -> None:
     site = desk.site(claim.site)
-    judged = await desk.transact(lambda session: publishing.judge(session, claim, desk.limits))
+    judged = await desk.transact(lambda session: publishing.judge(session, claim, desk.limits, desk.lease_s))
     if isinstance(judged, SentBack):
         return
     publishing.require_passed(judged)
@@ -103,10 +110,12 @@ async def _publish(desk: Desk, claim: Claim) -> None:
     try:
         await retrying(desk, site.preflight)
         page: Page = await desk.transact(
-            lambda session: publishing.begin(session, claim, judged, desk.lease_s)
+            lambda session: publishing.begin(session, claim, holder, judged, desk.lease_s)
         )
         placement: Placement = await retrying(desk, lambda: site.publish(page))
-        await desk.transact(lambda session: publishing.placed(session, claim, placement, desk.lease_s))
+        await desk.transact(
+            lambda session: publishing.placed(session, claim, holder, placement, desk.lease_s)
+        )
     finally:
         await desk.transact(lambda session: site_lease.release(session, holder))
     await _verify(desk, claim, placement)

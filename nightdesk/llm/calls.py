@@ -2,7 +2,8 @@
 
 sent ─┬─ answered ─── rejected
       ├─ not_sent
-      └─ unknown ──── answered        (a late answer: the worst case is reversed, the cost booked)
+      └─ unknown ─┬─ answered    (a late answer: the worst case is reversed, the cost booked)
+                  └─ not_sent    (nothing was billed after all: the worst case is reversed)
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ _REJECTIONS = text("""
 """)
 
 _JOB_USE = text("""
-    SELECT coalesce(sum(CASE WHEN usage IS NULL THEN worst_case_tokens
-                             ELSE (usage->>'input_tokens')::int + (usage->>'output_tokens')::int END), 0)
-               AS tokens,
+    SELECT coalesce(sum(CASE
+               WHEN usage IS NULL THEN worst_case_tokens
+               ELSE (usage->>'input_tokens')::bigint + (usage->>'output_tokens')::bigint END), 0) AS tokens,
            coalesce(sum(worst_case_tokens) FILTER (WHERE state = 'unknown'), 0) AS unknown_tokens,
            coalesce(sum(worst_case_usd) FILTER (WHERE state = 'unknown'), 0) AS unknown_usd,
            coalesce(sum(worst_case_usd) FILTER (WHERE state = 'sent'), 0) AS open_usd
@@ -170,7 +171,10 @@ def fail(session: Session, call_id: uuid.UUID, billing: Billing, why: str) -> No
     if billing is Billing.UNKNOWN:
         write_off(session, call_id, why)
         return
-    if _locked(session, call_id).state == "sent":
+    state = _locked(session, call_id).state
+    if state == "unknown":
+        reverse(session, f"call:{call_id}:unknown", "it was not billed after all")
+    if state in ("sent", "unknown"):
         _end(session, call_id, "not_sent", why)
 
 

@@ -20,20 +20,19 @@ from typing import Any
 
 from pydantic import BaseModel
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from nightdesk.db import Database
-from nightdesk.errors import Fenced, OverJobCap
+from nightdesk.db import Database, transact
+from nightdesk.errors import ConfigError, Fenced, OverJobCap
 from nightdesk.llm import calls
 from nightdesk.llm.port import Billing, CallFailed, ModelPort, ModelRequest, Stop
-from nightdesk.spend.estimate import input_bound_tokens, worst_case_usd
+from nightdesk.spend.estimate import input_bound_tokens, input_estimate_tokens, worst_case_usd
 from nightdesk.spend.ledger import job_money_usd
 from nightdesk.world import World
 
 #: A call past its deadline by this much has surely ended: the rescue may write it off.
 DEADLINE_MARGIN_S = 30.0
-_SETTLE_RETRIES_S = (0.2, 1.0, 3.0, 10.0, 30.0)
+_SETTLE_RETRIES_S = (0.2, 1.0, 3.0, 10.0, 30.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +82,10 @@ class MeteredClient:
         Raises:
             Fenced: if the claim has ended.
             OverJobCap: if the job's limits leave no room for a useful answer.
+            ConfigError: if this process has no access to the provider that the job is pinned to.
             JobError: whatever the provider's failure means.
         """
+        model = self._model(ask)
         opened = await self._opened(ask)
         if isinstance(opened, Answer):
             return opened
@@ -99,18 +100,26 @@ class MeteredClient:
             deadline_s=ask.deadline_s,
         )
         try:
-            reply = await self._models[ask.provider].ask(request)
+            reply = await model.ask(request)
         except CallFailed as failed:
             billing, error = failed.billing, failed.error
             await self._settle(lambda session: calls.fail(session, opened.call_id, billing, str(error)))
             raise error from failed
-        except asyncio.CancelledError:
-            # Cancelled in flight: nobody will read the answer, but somebody may bill it.
-            with self._database.transaction() as session:
-                calls.write_off(session, opened.call_id, "cancelled while it was in flight")
+        except (asyncio.CancelledError, Exception) as error:
+            # Nobody will read the answer, but somebody may bill it.
+            why = f"ended while it was in flight ({type(error).__name__})"
+            await self._settle(lambda session: calls.write_off(session, opened.call_id, why))
             raise
         await self._settle(lambda session: calls.answer(session, opened.call_id, reply))
         return Answer(opened.call_id, reply.text, reply.stop, reply.detail, stored=False)
+
+    def _model(self, ask: Ask) -> ModelPort:
+        if ask.provider not in self._models:
+            raise ConfigError(
+                f"the job was begun with {ask.provider}, which is not in use here: "
+                f"run it where {ask.provider} is configured"
+            )
+        return self._models[ask.provider]
 
     async def _opened(self, ask: Ask) -> Answer | _Opened:
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, ask))
@@ -128,20 +137,17 @@ class MeteredClient:
         await self._settle(lambda session: calls.reject(session, answer.call_id, why))
 
     async def _settle(self, write: Callable[[Session], object]) -> None:
-        """Write what is known of a call; what was paid for is worth waiting for the database."""
+        """Write what is known of a call; what was paid for is worth waiting for the database.
 
-        def once() -> None:
-            with self._database.transaction() as session:
-                write(session)
-
-        for delay_s in (*_SETTLE_RETRIES_S, None):
-            try:
-                await asyncio.shield(asyncio.to_thread(once))
-                return
-            except DBAPIError as error:
-                if delay_s is None or not error.connection_invalidated:
-                    raise
-                await self._world.sleep(delay_s)
+        A cancellation is held back until it is written: else the job would be handed to somebody who
+        does not see the answer yet.
+        """
+        settling = asyncio.ensure_future(transact(self._database, self._world, write, _SETTLE_RETRIES_S))
+        try:
+            await asyncio.shield(settling)
+        except asyncio.CancelledError:
+            await settling
+            raise
 
     def _open(self, ask: Ask) -> Answer | _Opened:
         key = call_key(ask)
@@ -183,10 +189,11 @@ class MeteredClient:
             OverJobCap: if that is less than a useful answer.
         """
         used = calls.job_use(session, ask.job_id)
-        input_tokens = input_bound_tokens(ask.system, ask.user, _schema_text(ask.schema))
+        texts = (ask.system, ask.user, _schema_text(ask.schema))
+        input_tokens, input_estimate = input_bound_tokens(*texts), input_estimate_tokens(*texts)
 
         def output_room(tokens: int, usd: Decimal) -> int:
-            allowed = min(ask.max_output_tokens, job.max_tokens - tokens - input_tokens)
+            allowed = min(ask.max_output_tokens, job.max_tokens - tokens - input_estimate)
             return _affordable(ask, input_tokens, allowed, job.max_usd - usd, job.now)
 
         booked = job_money_usd(session, ask.job_id)
@@ -200,7 +207,7 @@ class MeteredClient:
             )
         return _Room(
             max_output_tokens=allowed,
-            worst_case_tokens=input_tokens + allowed,
+            worst_case_tokens=input_estimate + allowed,
             worst_case_usd=worst_case_usd(
                 ask.provider, ask.model, input_tokens=input_tokens, output_tokens=allowed, at=job.now
             ),

@@ -29,7 +29,7 @@ class DeadLetter(Table, table=True):
     message: str
     stack: str
     attempts: list[dict[str, Any]] = json()
-    cost_usd: Decimal = usd()
+    cost_usd: Decimal = usd()  #: of the article so far
     run: str | None = None
     layer: str  #: which layer brought it: `automation`, `event`, `sweep` or `runner`
     created_at: datetime = created()

@@ -11,7 +11,7 @@ from nightdesk.models.base import Table, created, identity, one_of, timestamp
 
 
 class LanePause(Table, table=True):
-    """A lane is closed while a row has `closed_at` null; after `until` one probe may try it."""
+    """A lane is closed until `until`; `closed_at` is when the pause itself was over."""
 
     __tablename__ = "lane_pauses"
     __table_args__ = (

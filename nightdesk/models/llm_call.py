@@ -22,6 +22,7 @@ class LlmCall(Table, table=True):
         one_of("state", CallState),
         Index("ix_llm_calls_call_key_ask_no", "call_key", "ask_no"),
         Index("ix_llm_calls_job_id", "job_id"),
+        Index("ix_llm_calls_article_id", "article_id"),
         Index("ix_llm_calls_open", "deadline_at", postgresql_where=text("state = 'sent'")),
     )
 

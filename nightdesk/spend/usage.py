@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
+
+#: More than any model takes or gives in one call: a larger count is a broken server's.
+MOST_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,13 @@ class TokenUsage:
 
     @property
     def can_be_priced(self) -> bool:
-        """No prompt has no tokens, and no part is larger than its whole; else the bill would be wrong."""
+        """No prompt has no tokens, none has a billion, and no part is larger than its whole."""
         return (
-            self.input_tokens > 0
+            0 < self.input_tokens <= MOST_TOKENS
+            and self.output_tokens <= MOST_TOKENS
             and self.cache_read_tokens + self.cache_write_tokens <= self.input_tokens
             and self.cache_write_1h_tokens <= self.cache_write_tokens
         )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)

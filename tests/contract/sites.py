@@ -20,7 +20,7 @@ NewSite = Callable[[], Site]
 #: Given an empty folder, starts what such sites need and stops it at the end.
 SiteFactory = Callable[[Path], AbstractContextManager[NewSite]]
 
-DEADLINE_S = 0.7
+DEADLINE_S = 2.5
 
 
 @contextmanager

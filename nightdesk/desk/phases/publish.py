@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import text
 from sqlmodel import Session, col, select
 
-from nightdesk.desk import queue
+from nightdesk.desk import queue, site_lease
 from nightdesk.desk.phases.model_phase import required
 from nightdesk.desk.quality import Requirements, Severity, Verdict, check_markdown
 from nightdesk.desk.queue import Claim, Limits
+from nightdesk.desk.site_lease import SiteClaim
 from nightdesk.errors import NeedsPerson, Reason
 from nightdesk.languages import language
 from nightdesk.models.article import Article
@@ -32,15 +33,18 @@ class SentBack:
     note: str
 
 
-def judge(session: Session, claim: Claim, limits: Limits) -> RevisionRow | SentBack:
+def judge(session: Session, claim: Claim, limits: Limits, lease_s: float) -> RevisionRow | SentBack:
     """Run the gate on the revision of this round, store its verdict, and say what follows.
 
     A first failure finishes this job and asks optimize for another round, all in the caller's
     transaction.
 
+    A revision that is held for good is returned too: `require_passed` says so after the commit.
+
     Raises:
-        NeedsPerson: if the repaired text is held too; the verdict must be committed all the same.
+        Fenced: if the claim has ended.
     """
+    queue.renew(session, claim, lease_s)
     revision = required(session, RevisionRow, claim.article_id)
     verdict = check_markdown(revision.markdown, requirements(session, revision))
     revision.verdict = verdict.as_json()
@@ -116,12 +120,13 @@ _VERIFIED = text("""
 """)
 
 
-def begin(session: Session, claim: Claim, revision: RevisionRow, lease_s: float) -> Page:
+def begin(session: Session, claim: Claim, site: SiteClaim, revision: RevisionRow, lease_s: float) -> Page:
     """Note that a page is about to be made, and compose it. Commit before the site is asked.
 
     Raises:
-        Fenced: if the claim has ended.
+        Fenced, SiteBusy: if the claim on the job, or on the site, has ended.
     """
+    site_lease.renew(session, site)
     queue.renew(session, claim, lease_s)
     article = session.exec(select(Article).where(Article.id == claim.article_id)).one()
     dates = session.connection().execute(
@@ -145,12 +150,13 @@ def begin(session: Session, claim: Claim, revision: RevisionRow, lease_s: float)
     )
 
 
-def placed(session: Session, claim: Claim, placement: Placement, lease_s: float) -> None:
+def placed(session: Session, claim: Claim, site: SiteClaim, placement: Placement, lease_s: float) -> None:
     """The site has the page; its address is the article's from now on.
 
     Raises:
-        Fenced: if the claim has ended.
+        Fenced, SiteBusy: if the claim on the job, or on the site, has ended.
     """
+    site_lease.renew(session, site)
     queue.renew(session, claim, lease_s)
     values = asdict(placement)
     session.connection().execute(_PLACED, _fence(claim) | values)

@@ -180,6 +180,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_llm_calls")),
         schema="nightdesk",
     )
+    op.create_index("ix_llm_calls_article_id", "llm_calls", ["article_id"], unique=False, schema="nightdesk")
     op.create_index(
         "ix_llm_calls_call_key_ask_no", "llm_calls", ["call_key", "ask_no"], unique=False, schema="nightdesk"
     )

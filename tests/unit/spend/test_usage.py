@@ -27,7 +27,7 @@ COUNTS = st.integers(0, 10**9)
     )
 )
 def test_what_is_stored_is_what_was_used(usage: TokenUsage) -> None:
-    assert TokenUsage.from_json(json.loads(json.dumps(usage.as_json()))) == usage
+    assert TokenUsage(**json.loads(json.dumps(usage.as_json()))) == usage
 
 
 @pytest.mark.parametrize(
