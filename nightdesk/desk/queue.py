@@ -16,7 +16,7 @@ from sqlmodel import Session
 
 from nightdesk.db import bind_json
 from nightdesk.desk.failure_record import FailureRecord
-from nightdesk.desk.policy import ATTEMPTS, Verdict
+from nightdesk.desk.policy import ATTEMPTS, MOST_DEATHS, Verdict
 from nightdesk.errors import Fenced
 from nightdesk.states import JobState, Phase
 
@@ -58,9 +58,9 @@ class Claim:
 
 
 _ADD = text("""
-    INSERT INTO nightdesk.jobs (article_id, phase, round, state, priority, claim_no, attempts, site,
+    INSERT INTO nightdesk.jobs (article_id, phase, round, state, priority, claim_no, attempts, deaths, site,
         max_attempts, max_tokens, max_usd)
-    SELECT a.id, :phase, :round, 'ready', a.priority, 0, 0, a.site, :max_attempts, :max_tokens, :max_usd
+    SELECT a.id, :phase, :round, 'ready', a.priority, 0, 0, 0, a.site, :max_attempts, :max_tokens, :max_usd
     FROM nightdesk.articles a WHERE a.id = :article_id
     ON CONFLICT (article_id, phase, round) DO NOTHING
 """)
@@ -148,12 +148,10 @@ _WAKE_ARTICLE = text("""
     WHERE article_id = :article_id AND state = 'waiting'
 """)
 
-_EXPIRED = "locked_until <= nightdesk.now()"
-_OF_DEAD_RUN = "locked_by = :run"
-# Re-checked inside the update: a worker may have finished since the rows were chosen.
-_RESCUE = """
+# The rows are chosen first and their state is checked again in the update: a worker may have finished.
+_RESCUE_EXPIRED = text("""
     WITH lost AS MATERIALIZED (
-        SELECT id FROM nightdesk.jobs WHERE state = 'leased' AND {which}
+        SELECT id FROM nightdesk.jobs WHERE state = 'leased' AND locked_until <= nightdesk.now()
         ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
     ), rescued AS (
         UPDATE nightdesk.jobs j
@@ -162,7 +160,7 @@ _RESCUE = """
             error_class = CASE WHEN attempts >= max_attempts THEN 'lease_expired' END,
             locked_by = NULL, locked_until = NULL, updated_at = nightdesk.now()
         FROM lost WHERE j.id = lost.id AND j.state = 'leased'
-        RETURNING j.id, j.claim_no, j.state
+        RETURNING j.id, j.claim_no
     ), ended AS (
         UPDATE nightdesk.job_attempts a
         SET ended_at = nightdesk.now(), outcome = 'lease expired', error_class = 'lease_expired',
@@ -170,9 +168,31 @@ _RESCUE = """
         FROM rescued r WHERE a.job_id = r.id AND a.claim_no = r.claim_no
     )
     SELECT id FROM rescued ORDER BY id
-"""
-_RESCUE_EXPIRED = text(_RESCUE.format(which=_EXPIRED))
-_RESCUE_RUN = text(_RESCUE.format(which=_OF_DEAD_RUN))
+""")
+
+# A run that a person killed took several jobs with it: that is no failed attempt of theirs. A job that
+# kills its runs is bounded all the same.
+_RESCUE_RUN = text("""
+    WITH lost AS MATERIALIZED (
+        SELECT id FROM nightdesk.jobs WHERE state = 'leased' AND locked_by = :run
+        ORDER BY id FOR UPDATE SKIP LOCKED
+    ), rescued AS (
+        UPDATE nightdesk.jobs j
+        SET state = CASE WHEN deaths + 1 >= :most_deaths THEN 'failed' ELSE 'ready' END,
+            reason = 'its run was killed (' || deaths + 1 || ' times so far)',
+            error_class = CASE WHEN deaths + 1 >= :most_deaths THEN 'run_killed' END,
+            attempts = attempts - 1, deaths = deaths + 1,
+            locked_by = NULL, locked_until = NULL, updated_at = nightdesk.now()
+        FROM lost WHERE j.id = lost.id AND j.state = 'leased'
+        RETURNING j.id, j.claim_no
+    ), ended AS (
+        UPDATE nightdesk.job_attempts a
+        SET ended_at = nightdesk.now(), outcome = 'run killed', counted = false, error_class = 'run_killed',
+            error_message = 'the run was killed or crashed'
+        FROM rescued r WHERE a.job_id = r.id AND a.claim_no = r.claim_no
+    )
+    SELECT id FROM rescued ORDER BY id
+""")
 
 
 def add_job(session: Session, article_id: uuid.UUID, phase: Phase, round: int, limits: Limits) -> None:
@@ -330,6 +350,7 @@ def rescue_expired(session: Session, limit: int = 500) -> list[int]:
     return list(session.connection().execute(_RESCUE_EXPIRED, {"limit": limit}).scalars())
 
 
-def rescue_run(session: Session, run: str, limit: int = 10_000) -> list[int]:
+def rescue_run(session: Session, run: str) -> list[int]:
     """Take back at once what a run holds that is known to be dead. Returns the jobs' ids."""
-    return list(session.connection().execute(_RESCUE_RUN, {"run": run, "limit": limit}).scalars())
+    values = {"run": run, "most_deaths": MOST_DEATHS}
+    return list(session.connection().execute(_RESCUE_RUN, values).scalars())

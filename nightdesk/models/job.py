@@ -52,6 +52,7 @@ class Job(Table, table=True):
     claim_no: int = 0
     attempts: int = 0
     max_attempts: int = 3
+    deaths: int = 0  #: synchronous runs that were killed while they worked on it
     max_tokens: int
     max_usd: Decimal = usd(None)
     locked_by: str | None = None

@@ -30,14 +30,14 @@ def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
 ) -> None:
     chance = random.Random(f"{SEED} {victim}")
     for _ in range(KILLS):
-        demo = start_demo(tmp_path, "--latency", "0.3")
-        time.sleep(chance.uniform(1.0, 8.0))
+        demo = start_demo(tmp_path, "--latency", "0.6")
+        time.sleep(chance.uniform(0.8, 6.0))
         if victim == "parent":
             os.kill(demo.pid, signal.SIGKILL)
         else:
             os.killpg(demo.pid, signal.SIGKILL)
         demo.communicate(timeout=30)
-    report, _ = run_demo(tmp_path, "--latency", "0.3")
+    report, _ = run_demo(tmp_path, "--latency", "0.6")
     try:
         states = Counter(one["state"] for one in report["articles"])
         assert states == {"published": len(report["articles"]) - 2, "needs_review": 1, "dead": 1}

@@ -251,6 +251,17 @@ def test_what_a_dead_run_held_is_taken_back_at_once(database: Database, tmp_path
     (tmp_path / "run-dead.lock").touch()
     assert take_back_dead_runs(tmp_path, database) == ["run-dead"]
     assert states(database) == {"research ready": 1}
+    assert scalar(database, "SELECT attempts FROM nightdesk.jobs") == 0
+
+
+def test_a_job_that_kills_its_runs_is_given_up_after_twenty(database: Database, tmp_path: Path) -> None:
+    add_articles(database, "poison")
+    for number in range(20):
+        claim_one(database, f"run-{number}")
+        (tmp_path / f"run-{number}.lock").touch()
+        take_back_dead_runs(tmp_path, database)
+    assert states(database) == {"research dead": 1}
+    assert scalar(database, "SELECT error_class FROM nightdesk.dead_letters") == "run_killed"
 
 
 def test_a_job_that_a_run_holds_but_does_not_work_on_comes_back(database: Database) -> None:

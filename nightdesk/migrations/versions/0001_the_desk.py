@@ -122,6 +122,7 @@ def upgrade() -> None:
         sa.Column("claim_no", sa.Integer(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("max_attempts", sa.Integer(), nullable=False),
+        sa.Column("deaths", sa.Integer(), nullable=False),
         sa.Column("max_tokens", sa.Integer(), nullable=False),
         sa.Column("max_usd", sa.Numeric(precision=20, scale=10), nullable=False),
         sa.Column("locked_by", sa.Text(), nullable=True),
