@@ -219,7 +219,7 @@ async def test_the_output_limit_is_cut_to_what_the_jobs_token_cap_leaves(databas
     model = ScriptedModel(lambda _: reply())
     ask = an_ask(database)
     with database.transaction() as session:
-        session.connection().execute(text("UPDATE nightdesk.jobs SET max_tokens = 4_000"))
+        session.connection().execute(text("UPDATE nightdesk.jobs SET max_tokens = 4000"))
     await client(database, model).ask(ask)
     assert model.requests[0].max_output_tokens < 4_000
     assert scalar(database, "SELECT worst_case_tokens FROM nightdesk.llm_calls") == 4_000
