@@ -23,6 +23,9 @@ from pydantic_settings import (
 
 from nightdesk.errors import ConfigError
 
+_WEB_ADDRESS = r"^https?://[^\s/?#]+[^\s?#]*$"
+#: Names of sites are parts of paths, addresses and accounts.
+SiteName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 ProviderName = Literal["anthropic", "openai"]
 
 
@@ -32,7 +35,7 @@ class ProviderSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     api_key: SecretStr | None = None
-    base_url: str | None = None  #: None: the provider's own address
+    base_url: Annotated[str, Field(pattern=_WEB_ADDRESS)] | None = None  #: None: the provider's own
 
 
 class StaticSiteSettings(BaseModel):
@@ -45,7 +48,7 @@ class StaticSiteSettings(BaseModel):
     tagline: str = ""
     author: str = ""
     folder: Path | None = None  #: None: `sites/<name>` in the data folder
-    base_url: str | None = None  #: None: the loopback server of Nightdesk itself
+    base_url: Annotated[str, Field(pattern=_WEB_ADDRESS)] | None = None  #: None: our loopback server
 
 
 class ModelSettings(BaseModel):
@@ -97,7 +100,7 @@ class Settings(BaseSettings):
     models: ModelSettings = ModelSettings()
     jobs: JobSettings = JobSettings()
     research: ResearchSettings = ResearchSettings()
-    sites: dict[str, StaticSiteSettings] = Field(
+    sites: dict[SiteName, StaticSiteSettings] = Field(
         default_factory=lambda: {"garden": StaticSiteSettings(title="The Night Garden")}
     )
 

@@ -172,7 +172,8 @@ async def transact(
     """Run `work` in a transaction of its own, in a thread, again after faults that pass.
 
     If a connection breaks at the very commit, `work` may have been done and runs again: it must be
-    fenced or idempotent.
+    fenced or idempotent. A cancellation waits for the thread: what it commits must not come as a
+    surprise to whoever cleans up.
 
     Raises:
         Transient: if the database does not come back.
@@ -183,8 +184,12 @@ async def transact(
             return work(session)
 
     for delay_s in (*retries_s, None):
+        running = asyncio.ensure_future(asyncio.to_thread(once))
         try:
-            return await asyncio.to_thread(once)
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
         except (OperationalError, InterfaceError, PoolTimeout) as error:
             if delay_s is None:
                 raise Transient(f"the database does not answer: {_cause(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -17,4 +18,11 @@ def main() -> None:
         complain(str(error))
         sys.exit(2)
     except BrokenPipeError:
+        # The reader of our output has gone (`| head`); what Python would flush at exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        complain(f"{error.filename}: {error.strerror}")
+        sys.exit(2)

@@ -89,7 +89,8 @@ def import_(
             source=str(file),
             skip_existing=skip_existing,
         )
-    console.print(f"{done.added} topics added, {done.existing} were there already")
+    plural = "" if done.added == 1 else "s"
+    console.print(f"{done.added} topic{plural} added, {done.existing} were there already")
 
 
 @app.command("list")

@@ -147,7 +147,10 @@ def test_a_file_with_one_bad_row_imports_nothing(user: User) -> None:
     file.write_text("topic,keyword,site\nGood one,good,garden\n", encoding="utf-8")
     assert user("topics", "import", str(file)).returncode == 0
     refused(user("topics", "import", str(file)), "line 2, column 'topic'", "there already")
-    assert "1 were there already" in user("topics", "import", str(file), "--skip-existing").stdout
+    assert (
+        "0 topics added, 1 were there already"
+        in user("topics", "import", str(file), "--skip-existing").stdout
+    )
 
 
 def test_show_prints_brief_outline_draft_revision_verdict_publication_and_cost_by_phase(user: User) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -235,6 +238,34 @@ def test_a_run_that_ends_gives_back_all_that_it_holds(database: Database, tmp_pa
     assert scalar(database, "SELECT max(attempts) FROM nightdesk.jobs") == 0
     assert scalar(database, "SELECT locked_by FROM nightdesk.site_leases") is None
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_claim_that_commits_while_its_run_is_cancelled_is_given_back(
+    database: Database, make_desk: MakeDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_articles(database, "one", "two")
+    claiming = threading.Event()
+    original = queue.claim
+
+    def slow_claim(*args: object, **kwargs: object) -> object:
+        claims = original(*args, **kwargs)  # type: ignore[arg-type]
+        claiming.set()
+        time.sleep(0.3)
+        return claims
+
+    monkeypatch.setattr(queue, "claim", slow_claim)
+    desk = make_desk(ScriptedModel(lambda _: reply(BRIEF)))
+
+    async def run() -> None:
+        with registered_run(tmp_path, database, SeededWorld(9).new_id()) as name:
+            await Runner(desk, name).run_until_idle()
+
+    task = asyncio.create_task(run())
+    await asyncio.to_thread(claiming.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert states(database) == {"research ready": 2}
 
 
 def test_a_living_run_is_not_taken_for_a_dead_one(database: Database, tmp_path: Path) -> None:
