@@ -29,7 +29,7 @@ demo: setup  ## Research, write and publish the demo's topics (ARGS="--exit --js
 test: setup  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-test-kills: setup  ## Kill the demo twenty times (two minutes or so each half)
+test-kills: setup  ## Kill or stop the demo thirty times and look at what is left (four minutes)
 	@NIGHTDESK_TEST_KILLS=10 $(BIN)/python -m pytest tests/acceptance/test_kills.py -s $(ARGS)
 
 test-unit: setup  ## Run the tests that need no server

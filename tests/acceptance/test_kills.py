@@ -1,4 +1,4 @@
-"""The demo is killed at random moments and started again: nothing is lost, doubled or paid for twice.
+"""The demo is killed or stopped at random moments and started again: nothing is lost or paid for twice.
 
 NIGHTDESK_TEST_KILLS sets how many kills each test makes (`make test-kills`: ten), NIGHTDESK_TEST_KILL_SEED when.
 """
@@ -24,7 +24,7 @@ SEED = int(os.environ.get("NIGHTDESK_TEST_KILL_SEED", str(random.SystemRandom().
 
 
 @pytest.mark.timeout(60 + 30 * KILLS)
-@pytest.mark.parametrize("victim", ["parent", "group"])
+@pytest.mark.parametrize("victim", ["parent", "group", "polite"])
 def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     tmp_path: Path, victim: str
 ) -> None:
@@ -32,10 +32,13 @@ def test_a_demo_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     for _ in range(KILLS):
         demo = start_demo(tmp_path, "--latency", "0.6")
         time.sleep(chance.uniform(0.8, 6.0))
-        if victim == "parent":
-            os.kill(demo.pid, signal.SIGKILL)
-        else:
-            os.killpg(demo.pid, signal.SIGKILL)
+        match victim:
+            case "parent":
+                os.kill(demo.pid, signal.SIGKILL)
+            case "group":
+                os.killpg(demo.pid, signal.SIGKILL)
+            case _:
+                os.kill(demo.pid, chance.choice([signal.SIGINT, signal.SIGTERM]))
         demo.communicate(timeout=30)
     report, _ = run_demo(tmp_path, "--latency", "0.6")
     try:
