@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 import uuid
 from datetime import timedelta
 from decimal import Decimal
@@ -293,3 +294,26 @@ async def test_what_a_dead_run_had_in_flight_is_written_off_at_once(database: Da
         assert calls.write_off_run(session, "run-of-somebody-else") == 0
         assert calls.write_off_run(session, "run-a") == 1
     assert call_states(database) == ["unknown"]
+
+
+async def test_a_cancellation_waits_until_a_paid_answer_is_stored(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the job is handed to somebody who does not see the answer and buys it again."""
+    storing = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    original = calls.answer
+
+    def slowly(*args: object) -> None:
+        loop.call_soon_threadsafe(storing.set)
+        time.sleep(0.3)
+        original(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(calls, "answer", slowly)
+    task = asyncio.create_task(client(database, ScriptedModel(lambda _: reply())).ask(an_ask(database)))
+    await storing.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert call_states(database) == ["answered"]
+    assert money(database) == ONE_REPLY_USD

@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +26,7 @@ from nightdesk.desk.queue import Pin
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.runs import registered_run, take_back_dead_runs
 from nightdesk.desk.site_lease import SiteBusy
-from nightdesk.errors import Blocked, Lane, LaneKind, Permanent, Transient
+from nightdesk.errors import Blocked, Fenced, Lane, LaneKind, Permanent, Transient
 from nightdesk.llm.metered import MeteredClient
 from nightdesk.llm.port import Billing, CallFailed, ModelReply, ModelRequest
 from nightdesk.llm.providers import ModelChoice
@@ -355,3 +356,56 @@ def test_the_default_limits_leave_room_for_every_retry_of_a_long_source(database
     assert JobSettings().max_tokens >= 12 * per_call
     assert JobSettings().max_usd == Decimal(2)
     assert PIN.provider == "anthropic"
+
+
+def test_a_run_that_rescues_and_one_that_closes_a_lane_do_not_wait_for_each_other(
+    database: Database,
+) -> None:
+    """Both lock jobs first and pauses afterwards."""
+    add_articles(database, *(f"topic {n}" for n in range(6)))
+    stop = time.monotonic() + 3
+    failures: list[BaseException] = []
+
+    def rescuing() -> None:
+        while time.monotonic() < stop:
+            with database.transaction() as session:
+                queue.rescue_expired(session)
+                lanes.end_due(session)
+                queue.wake_due(session)
+
+    def closing() -> None:
+        while time.monotonic() < stop:
+            with database.transaction() as session:
+                claims = queue.claim(session, run="r", phase=Phase.RESEARCH, limit=1, lease_s=0.001, pin=PIN)
+            for claim in claims:
+                with suppress(Fenced), database.transaction() as session:
+                    verdict = Verdict(JobState.WAITING, wait_s=0.001, counted=False, pause=ANTHROPIC)
+                    queue.give_up(session, claim, verdict, FailureRecord("429"))
+                    lanes.pause(session, ANTHROPIC, "429", 0.001)
+
+    def noting(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=noting, args=(work,)) for work in (rescuing, rescuing, closing, closing)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_the_list_of_articles_finds_each_ones_calls_by_an_index(database: Database) -> None:
+    with database.reading() as session:
+        session.connection().execute(text("SET LOCAL enable_seqscan = off"))
+        plan = "\n".join(
+            session.connection().execute(
+                text("EXPLAIN SELECT sum(max_output_tokens) FROM nightdesk.llm_calls WHERE article_id = :id"),
+                {"id": SeededWorld(1).new_id()},
+            ).scalars()
+        )  # fmt: skip
+    assert "ix_llm_calls_article_id" in plan
