@@ -361,7 +361,7 @@ def test_the_default_limits_leave_room_for_every_retry_of_a_long_source(database
 def test_a_run_that_rescues_and_one_that_closes_a_lane_do_not_wait_for_each_other(
     database: Database,
 ) -> None:
-    """Both lock jobs first and pauses afterwards."""
+    """Ending pauses never waits for a lock, so that even the other order of locks cannot deadlock."""
     add_articles(database, *(f"topic {n}" for n in range(6)))
     stop = time.monotonic() + 3
     failures: list[BaseException] = []
@@ -380,8 +380,8 @@ def test_a_run_that_rescues_and_one_that_closes_a_lane_do_not_wait_for_each_othe
             for claim in claims:
                 with suppress(Fenced), database.transaction() as session:
                     verdict = Verdict(JobState.WAITING, wait_s=0.001, counted=False, pause=ANTHROPIC)
-                    queue.give_up(session, claim, verdict, FailureRecord("429"))
                     lanes.pause(session, ANTHROPIC, "429", 0.001)
+                    queue.give_up(session, claim, verdict, FailureRecord("429"))
 
     def noting(work: Callable[[], None]) -> None:
         try:
