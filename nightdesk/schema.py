@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from nightdesk.db import Database
 from nightdesk.errors import DatabaseError
 
-HEAD = "0002"
+HEAD = "0004"
 _LOCK = 7_269_418_211  # any number of our own: two processes never migrate at once
 
 

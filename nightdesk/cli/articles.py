@@ -22,7 +22,7 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List articles with state, words, cost and page."""
-    from nightdesk.cli.compose import open_database
+    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
     from nightdesk.insights import articles as all_articles
 
@@ -45,7 +45,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show brief, outline, draft, revision, gate verdict, publication and cost of one article."""
-    from nightdesk.cli.compose import open_database
+    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
     from nightdesk.insights import article_detail
 

@@ -14,10 +14,9 @@ from typing import Any
 import typer
 from rich.live import Live
 
-from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.cli.interrupt import until_interrupted
 from nightdesk.cli.output import articles_table, complain, console, print_articles, write_json
-from nightdesk.cli.site_server import WAIT_FOR_PORT_S, remember_port, remembered_port
+from nightdesk.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.config import Settings, load_settings
 from nightdesk.db import Database
 from nightdesk.desk.desk import Desk
@@ -29,6 +28,7 @@ from nightdesk.money import show_usd
 from nightdesk.publishing.port import Placement
 from nightdesk.sandbox import SandboxOptions, SandboxProcess, billed_usd, read_journal
 from nightdesk.sandbox.process import SandboxFailed
+from nightdesk.site_server import WAIT_FOR_PORT_S, remember_port, remembered_port
 from nightdesk.states import ArticleState
 from nightdesk.world import RealWorld
 

@@ -7,10 +7,10 @@ from contextlib import nullcontext
 
 from sqlmodel import select
 
-from nightdesk.cli.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.cli.interrupt import until_interrupted
 from nightdesk.cli.output import console, print_articles, print_json
 from nightdesk.cli.topics import topic_from_options
+from nightdesk.compose import job_limits, open_database, open_desk, open_sites, registered
 from nightdesk.config import Settings, load_settings
 from nightdesk.db import Database
 from nightdesk.desk import lanes, queue

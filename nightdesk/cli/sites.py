@@ -16,7 +16,7 @@ app = typer.Typer(help="Sites: where articles are published.", no_args_is_help=T
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the configured sites."""
-    from nightdesk.cli.compose import open_sites
+    from nightdesk.compose import open_sites
     from nightdesk.config import load_settings
 
     with open_sites(load_settings()) as sites:
@@ -31,7 +31,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 @app.command()
 def serve() -> None:
     """Serve the static sites on this machine until Ctrl-C."""
-    from nightdesk.cli.compose import open_sites
+    from nightdesk.compose import open_sites
     from nightdesk.config import load_settings
 
     with open_sites(load_settings()) as sites:

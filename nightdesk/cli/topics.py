@@ -44,7 +44,7 @@ def add(
     source: Annotated[list[str] | None, typer.Option(help="A page or feed to read; repeatable.")] = None,
 ) -> None:
     """Add one topic to the queue."""
-    from nightdesk.cli.compose import job_limits, open_database
+    from nightdesk.compose import job_limits, open_database
     from nightdesk.config import load_settings
     from nightdesk.desk.topics import add_topics
     from nightdesk.world import RealWorld
@@ -73,7 +73,7 @@ def import_(
     skip_existing: Annotated[bool, typer.Option(help="Leave out topics that are there already.")] = False,
 ) -> None:  # fmt: skip
     """Add the topics of a CSV file: all of them or, if anything is wrong, none."""
-    from nightdesk.cli.compose import job_limits, open_database
+    from nightdesk.compose import job_limits, open_database
     from nightdesk.config import load_settings
     from nightdesk.desk.topics import add_topics, read_topics
     from nightdesk.world import RealWorld
@@ -96,7 +96,7 @@ def import_(
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show all topics and where their articles stand."""
-    from nightdesk.cli.compose import open_database
+    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
     from nightdesk.insights import articles
 

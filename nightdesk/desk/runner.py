@@ -6,8 +6,6 @@ It claims the same rows, through the same functions, as the scheduled flows do.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,22 +14,16 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from nightdesk.desk import lanes, queue
+from nightdesk.desk.attempt import attend
 from nightdesk.desk.dead_letters import route_failed
 from nightdesk.desk.desk import Desk
-from nightdesk.desk.failure_record import record_failure
-from nightdesk.desk.lanes import Paused
 from nightdesk.desk.lease_keeper import LeaseKeeper
-from nightdesk.desk.policy import Verdict, decide
 from nightdesk.desk.queue import Claim
-from nightdesk.desk.site_lease import SiteBusy
 from nightdesk.desk.work import work
-from nightdesk.errors import DatabaseError, Fenced, Lane, LaneKind, Transient
+from nightdesk.errors import DatabaseError, Lane, LaneKind, Transient
 from nightdesk.llm.calls import write_off_overdue
-from nightdesk.states import JobState, Phase
+from nightdesk.states import Phase
 
-log = logging.getLogger(__name__)
-
-SITE_BUSY_S = 10.0
 _NEXT_DUE = """
     SELECT extract(epoch FROM min(at) - nightdesk.now())::float8 FROM (
         SELECT due_at AS at FROM nightdesk.jobs WHERE state = 'waiting' {only}
@@ -122,62 +114,10 @@ class Runner:
         return claims
 
     async def _attend(self, claim: Claim, keeper: LeaseKeeper) -> None:
-        """Work on one claim; one job's failure never stops another's."""
         try:
-            await self._work(claim, keeper)
+            await attend(self.desk, claim, keeper, work, route_as="runner")
         finally:
             self._at_work.discard(claim.job_id)
-
-    async def _work(self, claim: Claim, keeper: LeaseKeeper) -> None:
-        try:
-            with keeper.keeping(claim):
-                await work(self.desk, claim)
-        except Fenced as error:
-            log.warning("%s", error)
-        except asyncio.CancelledError:
-            await self._hand_back(claim)
-            raise
-        except Exception as error:
-            await self._give_up(claim, error)
-
-    async def _give_up(self, claim: Claim, error: Exception) -> None:
-        verdict = self._verdict(claim, error)
-        record = record_failure(error)
-
-        def write(session: Session) -> None:
-            # The job first, as everywhere: the fence is checked, and locks are taken in one order.
-            queue.give_up(session, claim, verdict, record)
-            if verdict.pause is not None:
-                lanes.pause(session, verdict.pause, record.message, verdict.wait_s or 0.0)
-            if verdict.state is JobState.FAILED:
-                route_failed(session, [claim.job_id], layer="runner")
-
-        try:
-            await self.desk.transact(write)
-        except Fenced as fenced:
-            log.warning("%s", fenced)
-        except Transient as gone:
-            # Nothing can be recorded now: the end of the run, or of the lease, takes the job back.
-            log.warning("job %s stays leased: %s", claim.job_id, gone)
-
-    def _verdict(self, claim: Claim, error: Exception) -> Verdict:
-        if isinstance(error, Paused):
-            return Verdict(JobState.WAITING, wait_s=max(error.left_s, 0.1), counted=False)
-        if isinstance(error, SiteBusy):
-            return Verdict(JobState.WAITING, wait_s=SITE_BUSY_S, counted=False)
-        return decide(
-            error,
-            attempts=claim.attempts,
-            max_attempts=claim.max_attempts,
-            chance=self.desk.world.random(),
-        )
-
-    async def _hand_back(self, claim: Claim) -> None:
-        """The run is being stopped: the job is ready for the next one, at no cost."""
-        verdict = Verdict(JobState.READY, counted=False)
-        record = record_failure(RuntimeError("the run was stopped"))
-        with contextlib.suppress(Fenced, Transient):
-            await self.desk.transact(lambda session: queue.give_up(session, claim, verdict, record))
 
     def _next_due_s(self, session: Session) -> float | None:
         only = "" if self.articles is None else "AND article_id = ANY(:articles)"

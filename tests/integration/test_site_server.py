@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from nightdesk.cli.site_server import serve_static_sites
 from nightdesk.config import Settings
 from nightdesk.errors import ConfigError
 from nightdesk.publishing.serve import LoopbackServer
+from nightdesk.site_server import serve_static_sites
 
 
 def settings(folder: Path) -> Settings:
@@ -57,7 +57,7 @@ def test_the_address_is_the_same_the_next_time(root: Path, tmp_path: Path) -> No
 def test_a_stranger_on_the_remembered_port_is_named(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nightdesk.cli.site_server.WAIT_FOR_PORT_S", 0.3)
+    monkeypatch.setattr("nightdesk.site_server.WAIT_FOR_PORT_S", 0.3)
     with serve_static_sites(root, settings(tmp_path)) as address:
         port = int(address.rpartition(":")[2])
     (tmp_path / "other").mkdir()

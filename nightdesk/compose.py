@@ -1,4 +1,4 @@
-"""From settings to a working desk: the composition root of the command line."""
+"""From settings to a working desk: the composition root of the command line and of the tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from nightdesk import __version__
-from nightdesk.cli.site_server import serve_static_sites
 from nightdesk.config import Settings
 from nightdesk.db import Database
 from nightdesk.desk.desk import Desk
@@ -19,6 +18,7 @@ from nightdesk.publishing.port import Site
 from nightdesk.publishing.static_site import StaticSite
 from nightdesk.research import FetchPolicy, SourceReader
 from nightdesk.schema import migrate
+from nightdesk.site_server import serve_static_sites
 from nightdesk.world import RealWorld, World
 
 
