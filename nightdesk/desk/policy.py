@@ -12,6 +12,7 @@ configuration  -                             wait, not counted: it works elsewhe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nightdesk.db import passes
@@ -45,20 +46,27 @@ class Verdict:
     pause: Lane | None = None  #: the lane to close for everybody, for `wait_s`
 
 
-def retry_after_s(error: BaseException, retries: int, sleeps: int, chance: float) -> float | None:
+def retry_after_s(
+    error: BaseException,
+    retries: int,
+    sleeps: int,
+    chance: float,
+    delays_s: Sequence[float] = RETRY_DELAYS_S,
+) -> float | None:
     """How long to wait before trying again within the attempt; None if it has ended.
 
     Args:
         retries: retries made so far for transient errors.
         sleeps: waits made so far that a provider asked for.
         chance: a number in [0, 1) for the jitter.
+        delays_s: the waits before the retries for transient errors.
     """
     error = _known(error)
     if not isinstance(error, JobError):
         return None
     match error.failure_class:
-        case FailureClass.TRANSIENT if retries < len(RETRY_DELAYS_S):
-            return RETRY_DELAYS_S[retries] * (1 + RETRY_JITTER * chance)
+        case FailureClass.TRANSIENT if retries < len(delays_s):
+            return delays_s[retries] * (1 + RETRY_JITTER * chance)
         case FailureClass.TOLD_TO_WAIT if sleeps < SLEEPS_AT_MOST:
             assert isinstance(error, ToldToWait)
             return error.retry_after_s if error.retry_after_s <= SLEEP_AT_MOST_S else None

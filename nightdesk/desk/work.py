@@ -1,16 +1,22 @@
-"""One claimed job, from its input to its stored output."""
+"""One claimed job, from its input to its stored output, in steps that a scheduled flow makes tasks of.
+
+    model phases   [gather_sources] → ask → generate → finish
+    publish        judge → place → prove → conclude
+
+Each step may be done again: it finds what an earlier try has stored or placed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from sqlmodel import Session
 
 from nightdesk.desk import queue, site_lease
 from nightdesk.desk.desk import Desk
-from nightdesk.desk.generation import generate, prepare
+from nightdesk.desk.generation import Question, generate, prepare
 from nightdesk.desk.lanes import require_open
 from nightdesk.desk.outputs import Output
 from nightdesk.desk.phases import MODEL_PHASES
@@ -18,10 +24,11 @@ from nightdesk.desk.phases import publish as publishing
 from nightdesk.desk.phases.model_phase import Inputs
 from nightdesk.desk.phases.publish import SentBack
 from nightdesk.desk.phases.research import store_sources, unread_urls
-from nightdesk.desk.policy import retry_after_s
+from nightdesk.desk.policy import RETRY_DELAYS_S, retry_after_s
 from nightdesk.desk.queue import Claim
 from nightdesk.desk.site_lease import SiteBusy, SiteClaim
 from nightdesk.errors import Lane, LaneKind, ToldToWait, Transient
+from nightdesk.models.phase_outputs import RevisionRow
 from nightdesk.publishing.port import Page, Placement
 from nightdesk.research import FetchedSource
 from nightdesk.states import Phase
@@ -35,11 +42,60 @@ SITE_PATIENCE_S = 30.0
 
 
 async def work(desk: Desk, claim: Claim) -> None:
-    """Do a claimed job and store its output.
+    """Do a claimed job and store its output, each step tried again as the policy's table says.
 
     Raises:
         JobError, Paused, SiteBusy: for the caller to give up the claim by the policy.
         Fenced: if the claim ended meanwhile; there is nothing left to do.
+    """
+    await admit(desk, claim)
+    if claim.phase is Phase.PUBLISH:
+        await _publish(desk, claim)
+    else:
+        await _write(desk, claim)
+
+
+async def _write(desk: Desk, claim: Claim) -> None:
+    if claim.phase is Phase.RESEARCH:
+        await gather_sources(desk, claim)
+    question = await retrying(desk, lambda: ask(desk, claim))
+    output = await retrying(desk, lambda: answer(desk, question))
+    await finish(desk, question, output)
+
+
+async def _publish(desk: Desk, claim: Claim) -> None:
+    revision = await judge(desk, claim)
+    if revision is not None:
+        placement = await retrying(desk, lambda: place(desk, claim, revision))
+        await prove(desk, claim, placement)
+        await conclude(desk, claim)
+
+
+async def retrying(
+    desk: Desk, step: Callable[[], Awaitable[T]], delays_s: Sequence[float] = RETRY_DELAYS_S
+) -> T:
+    """A step, tried again as the policy's table says for an error within one attempt.
+
+    `delays_s`: waits before the retries for transient errors; none, if the caller makes them.
+    """
+    retries = sleeps = 0
+    while True:
+        try:
+            return await step()
+        except Exception as error:
+            wait_s = retry_after_s(error, retries, sleeps, desk.world.random(), delays_s)
+            if wait_s is None:
+                raise
+            told = isinstance(error, ToldToWait)
+            retries, sleeps = retries + (not told), sleeps + told
+        await desk.world.sleep(wait_s)
+
+
+async def admit(desk: Desk, claim: Claim) -> None:
+    """Go on only while the lanes that the job needs are open.
+
+    Raises:
+        Paused: if one is closed.
     """
     await desk.transact(
         lambda session: require_open(
@@ -48,33 +104,9 @@ async def work(desk: Desk, claim: Claim) -> None:
             site=claim.site if claim.phase is Phase.PUBLISH else None,
         )
     )
-    if claim.phase is Phase.PUBLISH:
-        await _publish(desk, claim)
-    else:
-        await _write(desk, claim)
 
 
-async def retrying(desk: Desk, step: Callable[[], Awaitable[T]]) -> T:
-    """A step, tried again as the policy's table says for an error within one attempt."""
-    retries = sleeps = 0
-    while True:
-        try:
-            return await step()
-        except Exception as error:
-            wait_s = retry_after_s(error, retries, sleeps, desk.world.random())
-            if wait_s is None:
-                raise
-            told = isinstance(error, ToldToWait)
-            retries, sleeps = retries + (not told), sleeps + told
-        await desk.world.sleep(wait_s)
-
-
-async def _write(desk: Desk, claim: Claim) -> None:
-    if claim.phase is Phase.RESEARCH:
-        await gather_sources(desk, claim)
-    question = await retrying(desk, lambda: asyncio.to_thread(prepare, desk.database, claim, desk.deadline_s))
-    output = await retrying(desk, lambda: generate(desk.database, desk.client, desk.world, question))
-    await desk.transact(lambda session: finish_writing(session, desk, claim, question.inputs, output))
+# ── the steps of the phases that ask a model ─────────────────────────────────────────────────────
 
 
 async def gather_sources(desk: Desk, claim: Claim) -> None:
@@ -91,6 +123,23 @@ def _keep_sources(session: Session, desk: Desk, claim: Claim, sources: list[Fetc
     store_sources(session, claim.article_id, sources)
 
 
+async def ask(desk: Desk, claim: Claim) -> Question:
+    """Read the typed input and the pinned prompt."""
+    return await asyncio.to_thread(prepare, desk.database, claim, desk.deadline_s)
+
+
+async def answer(desk: Desk, question: Question) -> Output:
+    """The model's usable answer, bought or found stored."""
+    return await generate(desk.database, desk.client, desk.world, question)
+
+
+async def finish(desk: Desk, question: Question, output: Output) -> None:
+    """Store the output, the next phase's job and the end of this one, in one transaction."""
+    await desk.transact(
+        lambda session: finish_writing(session, desk, question.claim, question.inputs, output)
+    )
+
+
 def finish_writing(session: Session, desk: Desk, claim: Claim, inputs: Inputs, output: Output) -> None:
     """Output, next job and the end of this one, in one transaction."""
     MODEL_PHASES[claim.phase].save(session, claim, inputs, output)
@@ -100,26 +149,38 @@ def finish_writing(session: Session, desk: Desk, claim: Claim, inputs: Inputs, o
     queue.finish(session, claim)
 
 
-async def _publish(desk: Desk, claim: Claim) -> None:
-    site = desk.site(claim.site)
+# ── the steps of publish ─────────────────────────────────────────────────────────────────────────
+
+
+async def judge(desk: Desk, claim: Claim) -> RevisionRow | None:
+    """The revision, if the quality gate lets it pass; None if it was sent back to be repaired.
+
+    Raises:
+        NeedsPerson: if the gate holds it for a person.
+    """
     judged = await desk.transact(lambda session: publishing.judge(session, claim, desk.limits, desk.lease_s))
     if isinstance(judged, SentBack):
-        return
+        return None
     publishing.require_passed(judged)
+    return judged
+
+
+async def place(desk: Desk, claim: Claim, revision: RevisionRow) -> Placement:
+    """Make the page, under the site's lease. A second call finds the page and brings it up to date."""
+    site = desk.site(claim.site)
     holder = await _take_site(desk, claim)
     try:
-        await retrying(desk, site.preflight)
+        await site.preflight()
         page: Page = await desk.transact(
-            lambda session: publishing.begin(session, claim, holder, judged, desk.lease_s)
+            lambda session: publishing.begin(session, claim, holder, revision, desk.lease_s)
         )
-        placement: Placement = await retrying(desk, lambda: site.publish(page))
+        placement: Placement = await site.publish(page)
         await desk.transact(
             lambda session: publishing.placed(session, claim, holder, placement, desk.lease_s)
         )
+        return placement
     finally:
         await desk.transact(lambda session: site_lease.release(session, holder))
-    await _verify(desk, claim, placement)
-    await desk.transact(lambda session: publishing.verified(session, claim))
 
 
 async def _take_site(desk: Desk, claim: Claim) -> SiteClaim:
@@ -134,7 +195,12 @@ async def _take_site(desk: Desk, claim: Claim) -> SiteClaim:
     raise SiteBusy(f"another worker has been publishing to {claim.site} for {SITE_PATIENCE_S:g} s")
 
 
-async def _verify(desk: Desk, claim: Claim, placement: Placement) -> None:
+async def prove(desk: Desk, claim: Claim, placement: Placement) -> None:
+    """Look at the live page as a stranger, several times if need be.
+
+    Raises:
+        Transient: if it is not proven to be live.
+    """
     problem = ""
     for delay_s in VERIFY_AFTER_S:
         await desk.world.sleep(delay_s)
@@ -143,3 +209,8 @@ async def _verify(desk: Desk, claim: Claim, placement: Placement) -> None:
             return
         problem = f"{placement.url} is not proven to be live: {seen.problem}"
     raise Transient(problem, lane=Lane(LaneKind.SITE, claim.site))
+
+
+async def conclude(desk: Desk, claim: Claim) -> None:
+    """The page is proven: the job is done."""
+    await desk.transact(lambda session: publishing.verified(session, claim))
