@@ -7,6 +7,7 @@ from their usual variables, `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from decimal import Decimal
@@ -36,6 +37,8 @@ class ProviderSettings(BaseModel):
 
     api_key: SecretStr | None = None
     base_url: Annotated[str, Field(pattern=_WEB_ADDRESS)] | None = None  #: None: the provider's own
+    max_in_flight: Annotated[int, Field(ge=1, le=1000)] = 8  #: calls at a time
+    tokens_per_minute: Annotated[int, Field(ge=1000)] | None = None  #: None: only the provider's own limit
 
 
 class StaticSiteSettings(BaseModel):
@@ -129,6 +132,57 @@ class Settings(BaseSettings):
             return settings
         key = os.environ.get(f"{name.upper()}_API_KEY", "").strip()
         return settings.model_copy(update={"api_key": SecretStr(key)}) if key else settings
+
+
+class _GivenSettings(Settings):
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def given_settings(**values: Any) -> Settings:
+    """Settings from these values and the defaults alone: neither environment nor file is asked."""
+    return _GivenSettings(**values)
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The settings as `NIGHTDESK_…` variables for a child process; secrets included, in plain text."""
+    values: dict[str, str] = {}
+    for name, value in settings:
+        if value is not None:
+            plain = _revealed(value)
+            values[f"NIGHTDESK_{name.upper()}"] = plain if isinstance(plain, str) else json.dumps(plain)
+    return values
+
+
+def inherited_environment() -> dict[str, str]:
+    """What a child process gets of ours: all but the variables that say where settings come from."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NIGHTDESK_", "PREFECT_")) and name != "PYTHONDONTWRITEBYTECODE"
+    }
+
+
+def _revealed(value: Any) -> Any:
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case BaseModel():
+            return {name: _revealed(inner) for name, inner in value if inner is not None}
+        case dict():
+            return {name: _revealed(inner) for name, inner in value.items()}
+        case Path() | Decimal():
+            return str(value)
+        case _:
+            return value
 
 
 def default_data_dir(environ: os._Environ[str] | dict[str, str]) -> Path:

@@ -111,6 +111,10 @@ class EmbeddedPostgres:
             query={"host": str(self.socket_dir)},
         )
 
+    def is_running(self) -> bool:
+        """True if our postmaster is there (cheap: no connection is made)."""
+        return self._postmaster() is not None
+
     # ── is it ours, is it alive ───────────────────────────────────────────────────────────────
 
     def _conninfo(self, database: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nightdesk import __version__
-from nightdesk.cli import articles, check, demo, run, sandbox, sites, topics
+from nightdesk.cli import articles, check, demo, dlq, jobs, run, sandbox, sites, status, topics, up
 
 app = typer.Typer(
     name="nightdesk",
@@ -19,8 +19,12 @@ app = typer.Typer(
 )
 app.add_typer(topics.app, name="topics")
 app.add_typer(articles.app, name="articles")
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(dlq.app, name="dlq")
 app.add_typer(sites.app, name="sites")
 app.command("run")(run.run)
+app.command("up")(up.up)
+app.command("status")(status.status)
 app.command("check")(check.check)
 app.command("demo")(demo.demo)
 app.command("sandbox")(sandbox.sandbox)

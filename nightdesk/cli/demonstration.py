@@ -9,21 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.live import Live
 
-from nightdesk.cli.interrupt import until_interrupted
+from nightdesk.cli.interrupt import ended_by_signals
 from nightdesk.cli.output import articles_table, complain, console, print_articles, write_json
-from nightdesk.compose import job_limits, open_database, open_desk, open_sites, registered
-from nightdesk.config import Settings, load_settings
-from nightdesk.db import Database
-from nightdesk.desk.desk import Desk
-from nightdesk.desk.runner import Runner
+from nightdesk.compose import job_limits
+from nightdesk.config import Settings, given_settings, load_settings
 from nightdesk.desk.topics import add_topics, read_topics
 from nightdesk.errors import ConfigError
-from nightdesk.insights import ArticleSummary, articles, money_usd
+from nightdesk.insights import ArticleSummary, articles, letters, money_usd
 from nightdesk.money import show_usd
 from nightdesk.publishing.port import Placement
 from nightdesk.sandbox import SandboxOptions, SandboxProcess, billed_usd, read_journal
@@ -32,9 +29,15 @@ from nightdesk.site_server import WAIT_FOR_PORT_S, remember_port, remembered_por
 from nightdesk.states import ArticleState
 from nightdesk.world import RealWorld
 
+if TYPE_CHECKING:
+    from deployments.stack import Stack, StackOptions
+
 _COUNTED = ("published", "needs_review", "dead")
 SANDBOX_PORT = 8471
 SITE_PORT = 8473
+PREFECT_PORT = 8474
+#: Each phase ticks this often.
+INTERVAL_S = 20.0
 #: The host of the demo's source pages; research reaches it at the sandbox, by an explicit rule.
 SOURCES_HOST = "sources.nightdesk.example"
 SITES: dict[str, dict[str, str]] = {
@@ -68,75 +71,71 @@ class Options:
     provider: str
     seed: int
     data_dir: Path | None
+    patience_s: float = 600.0
 
 
 def demonstrate(options: Options) -> None:
     """Start the services, work through the topics, show and report; without `end`, serve the pages on."""
+    from deployments.stack import running_stack
+
     watch = Stopwatch()
     folder = (options.data_dir or load_settings().data_dir / "demo").expanduser().absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    with _topics_file(options.topics) as file, _sandbox(folder, options) as model_server:
+    with ended_by_signals(), _topics_file(options.topics) as file, _sandbox(folder, options) as model_server:
         settings = demo_settings(folder, options.provider, model_server.base_url, model_server.port)
         wanted = read_topics(file, settings.sites)
-        with open_database(settings) as database:
-            until_interrupted(_run(settings, database, wanted, watch, options, model_server))
-
-
-async def _run(
-    settings: Settings,
-    database: Database,
-    wanted: Any,
-    watch: Stopwatch,
-    options: Options,
-    model_server: SandboxProcess,
-) -> None:
-    world = RealWorld()
-    with open_sites(settings) as sites, registered(settings, database, world) as name:
-        async with open_desk(settings, database, sites, world=world) as desk:
+        with running_stack(settings, _stack_options(options), _tell) as stack:
             watch.services = watch.now()
-            with database.transaction() as session:
+            with stack.database.transaction() as session:
                 add_topics(
                     session,
-                    world,
+                    RealWorld(),
                     wanted,
                     job_limits(settings),
                     source="the demo's topics",
                     skip_existing=True,
                 )
-            runner = Runner(desk, name, places=options.places)
-            await _with_progress(desk, runner, watch)
+            _until_all_is_final(stack, options, watch)
             watch.all = watch.now()
-            result = await _report(desk, watch, model_server)
-        _conclude(result, options)
-        if not options.end:
-            for site in sites.values():
-                console.print(f"{site.name}: {site.base_url}/", soft_wrap=True)
-            console.print("Ctrl-C ends it; the next run goes on from here.")
-            await asyncio.Event().wait()
+            result = asyncio.run(_report(stack, watch, model_server))
+            _conclude(result, options)
+            if not options.end:
+                _tell(f"Prefect: {stack.url}/runs")
+                for site in stack.sites.values():
+                    _tell(f"{site.name}: {site.base_url}/")
+                _tell("Ctrl-C ends it; the next run goes on from here.")
+                stack.serve()
 
 
-async def _with_progress(desk: Desk, runner: Runner, watch: Stopwatch) -> None:
-    """Run the runner and show where the articles stand meanwhile."""
-    working = asyncio.create_task(runner.run_until_idle())
+def _stack_options(options: Options) -> StackOptions:
+    """The schedules of `prefect.yaml`, beating within seconds."""
+    from deployments.definitions import Pace
+    from deployments.stack import StackOptions
+
+    pace = Pace(interval_s=INTERVAL_S, lease_s=60.0, grace_s=20.0, pending_s=60.0, batch=options.places)
+    return StackOptions(port=PREFECT_PORT, runs=8, pace=pace, query_s=2.0)
+
+
+def _until_all_is_final(stack: Stack, options: Options, watch: Stopwatch) -> None:
+    """Show where the articles stand until nothing moves any more."""
     shown: set[int] = set()
-    try:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            while True:
-                await asyncio.wait([working], timeout=0.25)
-                found = await desk.transact(articles)
-                if watch.first_page is None and any(one.state is ArticleState.PUBLISHED for one in found):
-                    watch.first_page = watch.now() - (watch.services or 0.0)
-                if console.is_terminal:
-                    live.update(articles_table(found, "working …"), refresh=True)
-                else:
-                    _print_news(found, shown)
-                if working.done():
-                    break
-    finally:
-        if not working.done():
-            working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-    working.result()
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        while True:
+            with stack.database.reading() as session:
+                found = articles(session)
+            if watch.first_page is None and any(one.state is ArticleState.PUBLISHED for one in found):
+                watch.first_page = watch.now() - (watch.services or 0.0)
+            if console.is_terminal:
+                live.update(articles_table(found, "working …"), refresh=True)
+            else:
+                _print_news(found, shown)
+            if all(one.state.is_final for one in found) or watch.now() > options.patience_s:
+                return
+            stack.serve(for_s=0.5)
+
+
+def _tell(line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False)
 
 
 def _print_news(found: list[ArticleSummary], shown: set[int]) -> None:
@@ -146,16 +145,17 @@ def _print_news(found: list[ArticleSummary], shown: set[int]) -> None:
             console.print(f"{one.state}: {one.topic} ({one.site}, {one.language})", soft_wrap=True)
 
 
-async def _report(desk: Desk, watch: Stopwatch, model_server: SandboxProcess) -> dict[str, Any]:
+async def _report(stack: Stack, watch: Stopwatch, model_server: SandboxProcess) -> dict[str, Any]:
     """The report; each page is looked at once more, as a stranger would."""
-    found = await desk.transact(articles)
-    booked = await desk.transact(money_usd)
+    with stack.database.reading() as session:
+        found, booked, dead = articles(session), money_usd(session), letters(session)
+    layers = {letter.article_id: letter.layer for letter in dead}
     rows = []
     for one in found:
         live = False
         if one.url is not None and one.state is ArticleState.PUBLISHED:
             placement = Placement(external_id=str(one.id), url=one.url, slug="", content_sha256="")
-            live = (await desk.site(one.site).verify(placement, one.id)).ok
+            live = (await stack.sites[one.site].verify(placement, one.id)).ok
         rows.append(
             {
                 "topic": one.topic,
@@ -169,6 +169,7 @@ async def _report(desk: Desk, watch: Stopwatch, model_server: SandboxProcess) ->
                 "url": one.url,
                 "live": live,
                 "reasons": list(one.reasons),
+                "dead_letter_layer": layers.get(one.id),
             }
         )
     billed = billed_usd(read_journal(model_server.options.journal))
@@ -214,13 +215,11 @@ def demo_settings(
 ) -> Settings:
     """Settings that reach nothing but the sandbox at `base_url`, with their data in `folder`."""
     suffix = "/v1" if provider == "openai" else ""
-    return load_settings(
+    return given_settings(
         data_dir=folder,
-        database_url=None,
         provider=provider,
         site_port=site_port,
         sites=SITES,
-        models={"strong": None, "cheap": None},
         research={
             "connect_to": {SOURCES_HOST: f"127.0.0.1:{sandbox_port}"},
             "per_host_delay_s": 0.0,

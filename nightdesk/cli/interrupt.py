@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -26,3 +27,25 @@ def until_interrupted(work: Coroutine[Any, Any, None]) -> None:
 
     if not asyncio.run(guarded()):
         raise typer.Exit(130)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the block, and with it the command, with exit code 130.
+
+    Further ones are not heard: what is cleaned up then must not be cut short.
+    """
+
+    def end(_number: int, _frame: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

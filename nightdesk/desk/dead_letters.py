@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -24,14 +24,14 @@ _FAILED = text("""
 
 _ADD = text("""
     INSERT INTO nightdesk.dead_letters (job_id, claim_no, article_id, phase, input, error_class, message,
-        stack, attempts, cost_usd, run, layer)
+        stack, attempts, cost_usd, run, run_url, layer)
     SELECT j.id, j.claim_no, j.article_id, j.phase, cast(:input AS jsonb),
            coalesce(j.error_class, 'unknown'), coalesce(j.reason, ''), coalesce(last.error_stack, ''),
            (SELECT coalesce(jsonb_agg(to_jsonb(a) - 'id' ORDER BY a.claim_no), '[]')
             FROM nightdesk.job_attempts a WHERE a.job_id = j.id),
            (SELECT coalesce(sum(CASE WHEN reverses IS NULL THEN amount ELSE -amount END), 0)
             FROM nightdesk.ledger_entries WHERE article_id = j.article_id AND book = 'money'),
-           last.run, :layer
+           last.run, :run_url, :layer
     FROM nightdesk.jobs j
     LEFT JOIN nightdesk.job_attempts last ON last.job_id = j.id AND last.claim_no = j.claim_no
     WHERE j.id = :job_id
@@ -44,17 +44,55 @@ _BURY = text("""
 """)
 
 
-def route_failed(session: Session, job_ids: Sequence[int], layer: str) -> int:
+def route_failed(
+    session: Session, job_ids: Sequence[int], layer: str, run_url: str | None = None
+) -> int:
     """Give every `failed` job among these a dead letter with its full context; returns how many.
 
     A second call, by this layer or another, changes nothing.
     """
     failed = session.connection().execute(_FAILED, {"ids": list(job_ids)}).scalars().all()
     for job_id in failed:
-        values = {"job_id": job_id, "layer": layer, "input": bind_json(job_input(session, job_id))}
+        values = {"job_id": job_id, "layer": layer, "run_url": run_url, "input": bind_json(job_input(session, job_id))}
         session.connection().execute(_ADD, values)
         session.connection().execute(_BURY, {"job_id": job_id})
     return len(failed)
+
+
+_FAILED_OF_RUN = text("""
+    SELECT j.id FROM nightdesk.jobs j
+    JOIN nightdesk.job_attempts a ON a.job_id = j.id AND a.claim_no = j.claim_no
+    WHERE j.state = 'failed' AND a.run = :run ORDER BY j.id
+""")
+_FAILED_BEFORE = text("""
+    SELECT j.id, a.run FROM nightdesk.jobs j
+    LEFT JOIN nightdesk.job_attempts a ON a.job_id = j.id AND a.claim_no = j.claim_no
+    WHERE j.state = 'failed' AND j.updated_at <= nightdesk.now() - make_interval(secs => :grace_s)
+    ORDER BY j.updated_at LIMIT :limit
+""")
+
+
+def route_run(session: Session, run: str, layer: str, run_url: str | None = None) -> int:
+    """Route the failed jobs whose last attempt was made by a run; returns how many."""
+    jobs = session.connection().execute(_FAILED_OF_RUN, {"run": run}).scalars().all()
+    return route_failed(session, jobs, layer, run_url)
+
+
+def sweep_failed(
+    session: Session,
+    grace_s: float,
+    layer: str,
+    limit: int = 100,
+    url_of_run: Callable[[str], str | None] | None = None,
+) -> int:
+    """Route failed jobs that nobody routed within the grace; returns how many."""
+    rows = session.connection().execute(_FAILED_BEFORE, {"grace_s": grace_s, "limit": limit}).all()
+    routed = 0
+    for row in rows:
+        url = url_of_run(row.run) if url_of_run is not None and row.run is not None else None
+        with session.begin_nested():
+            routed += route_failed(session, [row.id], layer, url)
+    return routed
 
 
 def job_input(session: Session, job_id: int) -> dict[str, Any]:

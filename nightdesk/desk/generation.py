@@ -77,6 +77,12 @@ async def generate(database: Database, client: MeteredClient, world: World, ques
                 raise _hopeless(question, unusable, [row.error for row in mine]) from unusable
 
 
+async def due_key(database: Database, question: Question) -> str:
+    """What the next answer is stored under: the call key and the number of the ask."""
+    refused = await asyncio.to_thread(_rejections, database, question)
+    return f"{call_key(_ask(question, '', []))}-{1 + len({row.ask_no for row in refused})}"
+
+
 class Unusable(Exception):
     """An answer that was paid for cannot be used. `final`: asking again would not help."""
 

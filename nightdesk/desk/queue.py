@@ -69,7 +69,8 @@ _ADD = text("""
 _CLAIM = """
     WITH chosen AS MATERIALIZED (
         SELECT id FROM nightdesk.jobs
-        WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites) {only}
+        WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites)
+          AND (deaths >= 2) = :suspects {only}
         ORDER BY priority DESC, created_at, id
         LIMIT :limit FOR UPDATE SKIP LOCKED
     ), claimed AS (
@@ -137,6 +138,7 @@ _END_ATTEMPT = text("""
 _WAKE = text("""
     WITH due AS MATERIALIZED (
         SELECT id FROM nightdesk.jobs WHERE state = 'waiting' AND due_at <= nightdesk.now()
+          AND (cast(:phase AS text) IS NULL OR phase = :phase)
         ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED
     )
     UPDATE nightdesk.jobs j SET state = 'ready', due_at = NULL, reason = NULL, updated_at = nightdesk.now()
@@ -152,6 +154,7 @@ _WAKE_ARTICLE = text("""
 _RESCUE_EXPIRED = text("""
     WITH lost AS MATERIALIZED (
         SELECT id FROM nightdesk.jobs WHERE state = 'leased' AND locked_until <= nightdesk.now()
+          AND (cast(:phase AS text) IS NULL OR phase = :phase)
         ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
     ), rescued AS (
         UPDATE nightdesk.jobs j
@@ -220,6 +223,7 @@ def claim(
     pin: Pin,
     articles: Sequence[uuid.UUID] | None = None,
     closed_sites: Sequence[str] = (),
+    suspects: bool = False,
 ) -> list[Claim]:
     """Take up to `limit` ready jobs of a phase, the highest priority first, the oldest among equals.
 
@@ -235,6 +239,7 @@ def claim(
         "model": pin.model,
         "prompt_version": pin.prompt_version,
         "closed_sites": list(closed_sites),
+        "suspects": suspects,
     }
     query = _CLAIM_ANY
     if articles is not None:
@@ -335,9 +340,24 @@ def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRe
     )
 
 
-def wake_due(session: Session, limit: int = 500) -> int:
+_IS_THERE_WORK = text("""
+    SELECT EXISTS (SELECT 1 FROM nightdesk.jobs WHERE state = 'ready' AND phase = :phase)
+        OR EXISTS (SELECT 1 FROM nightdesk.jobs
+                   WHERE state = 'waiting' AND due_at <= nightdesk.now() AND phase = :phase)
+        OR EXISTS (SELECT 1 FROM nightdesk.jobs
+                   WHERE state = 'leased' AND locked_until <= nightdesk.now() AND phase = :phase)
+""")
+
+
+def is_there_work(session: Session, phase: Phase) -> bool:
+    """True if a tick of this phase would find something to do."""
+    return bool(session.connection().execute(_IS_THERE_WORK, {"phase": phase}).scalar_one())
+
+
+def wake_due(session: Session, phase: Phase | None = None, limit: int = 500) -> int:
     """Make waiting jobs ready whose time has come; returns how many."""
-    return int(session.connection().execute(_WAKE, {"limit": limit}).rowcount)
+    values = {"limit": limit, "phase": phase}
+    return int(session.connection().execute(_WAKE, values).rowcount)
 
 
 def wake_article(session: Session, article_id: uuid.UUID) -> int:
@@ -345,9 +365,10 @@ def wake_article(session: Session, article_id: uuid.UUID) -> int:
     return int(session.connection().execute(_WAKE_ARTICLE, {"article_id": article_id}).rowcount)
 
 
-def rescue_expired(session: Session, limit: int = 500) -> list[int]:
+def rescue_expired(session: Session, phase: Phase | None = None, limit: int = 500) -> list[int]:
     """Take back jobs whose lease ran out: ready again, or failed if no attempt is left. Returns their ids."""
-    return list(session.connection().execute(_RESCUE_EXPIRED, {"limit": limit}).scalars())
+    values = {"limit": limit, "phase": phase}
+    return list(session.connection().execute(_RESCUE_EXPIRED, values).scalars())
 
 
 def rescue_run(session: Session, run: str) -> list[int]:

@@ -30,6 +30,7 @@ class DeadLetter(Table, table=True):
     stack: str
     attempts: list[dict[str, Any]] = json()
     cost_usd: Decimal = usd()  #: of the article so far
+    run_url: str | None = None  #: the page of that run
     run: str | None = None
     layer: str  #: which layer brought it: `automation`, `event`, `sweep` or `runner`
     created_at: datetime = created()

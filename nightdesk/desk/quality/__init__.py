@@ -7,7 +7,7 @@ article's structure. `gate_version` in the verdict changes whenever a rule does.
 
 from __future__ import annotations
 
-from nightdesk.desk.quality.check import check_html, check_markdown
+from nightdesk.desk.quality.check import RULES, check_html, check_markdown
 from nightdesk.desk.quality.keyphrase import keyword_in_first_words
 from nightdesk.desk.quality.verdict import (
     GATE_VERSION,
@@ -20,6 +20,7 @@ from nightdesk.desk.quality.words import count_words
 
 __all__ = [
     "GATE_VERSION",
+    "RULES",
     "Finding",
     "Requirements",
     "Severity",

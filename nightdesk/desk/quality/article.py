@@ -9,6 +9,7 @@ from enum import Enum, auto
 import regex
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from nightdesk.desk.quality.active import active_content
 from nightdesk.desk.quality.folding import normalise, plain_apostrophes
 from nightdesk.text import storable
 
@@ -48,11 +49,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """The blocks, the targets of all links, and the names of all elements, in order."""
+    """The blocks, the targets of all links, and the names of all elements, in order.
+
+    `active` holds what would run in a reader's browser. An article that is `too_deep` was not read.
+    """
 
     blocks: tuple[Block, ...]
     links: tuple[str, ...]
     elements: tuple[str, ...]
+    active: tuple[str, ...] = ()
+    too_deep: bool = False
 
     @property
     def prose(self) -> str:
@@ -94,6 +100,17 @@ _KINDS: dict[str, Kind] = (
     | dict.fromkeys(("figcaption", "caption", "legend"), Kind.CAPTION)
     | dict.fromkeys(("pre", "textarea", "xmp", "listing", "plaintext"), Kind.CODE)
 )
+# Elements that are never closed, or may be left open.
+# fmt: off
+_LEFT_OPEN = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr", "p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "caption",
+    "colgroup", "option", "optgroup", "rb", "rt", "rp", "rtc", "html", "head", "body",
+})
+# fmt: on
+_TAG = regex.compile(r"<(/?)([a-zA-Z][^\s/>]{0,40})")
+#: The parser's time grows with the square of the depth; no page is nested a tenth as deep.
+MAX_DEPTH = 1_000
 _CODE = frozenset({"code", "kbd", "samp", "tt", "var"})
 _QUOTES = frozenset({"q", "blockquote", "cite"})
 
@@ -112,14 +129,29 @@ _QUOTED_RUN = regex.compile(
 
 def parse(html: str) -> Article:
     """Parse as a browser does; anything at all is an article, if perhaps an empty one."""
-    body = LexborHTMLParser(storable(html)).body
+    html = storable(html)
+    if _depth(html) > MAX_DEPTH:
+        return Article((), (), (), too_deep=True)
+    tree = LexborHTMLParser(html)
+    body = tree.body
     if body is None:
         return Article((), (), ())
     reader = _Reader()
     reader.read(body)
     targets = (a.attributes.get("href") for a in body.css("a[href], area[href]"))
     links = tuple(href.strip() for href in targets if href)
-    return Article(tuple(reader.blocks), links, tuple(reader.elements))
+    active = tuple(dict.fromkeys(active_content(tree, html)))
+    return Article(tuple(reader.blocks), links, tuple(reader.elements), active)
+
+
+def _depth(html: str) -> int:
+    """How many elements are open at once, as far as their tags tell before they are parsed."""
+    depth = deepest = 0
+    for match in _TAG.finditer(html):
+        if match[2].lower() not in _LEFT_OPEN:
+            depth = max(depth - 1, 0) if match[1] else depth + 1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 class _Reader:

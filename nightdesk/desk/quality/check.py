@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from nightdesk.desk.quality.article import Article, Block, Kind, parse
 from nightdesk.desk.quality.folding import folded
-from nightdesk.desk.quality.leftovers import ALWAYS, Leftover, own_leftovers
+from nightdesk.desk.quality.leftovers import ALWAYS, EVERY_LANGUAGE, Leftover, own_leftovers
 from nightdesk.desk.quality.leftovers.every import SLOT_TAGS, TOOL_TAGS
 from nightdesk.desk.quality.links import check_links
 from nightdesk.desk.quality.scripts import check_language, check_script_mix
@@ -31,6 +31,22 @@ from nightdesk.text import storable
 
 # A verdict is stored and read by a person: the twenty-first hit of a rule says nothing new.
 _MAX_PER_RULE = 20
+#: The ids of all rules, as `Requirements.waived` names them.
+RULES: frozenset[str] = frozenset({leftover.rule for leftover in EVERY_LANGUAGE}) | {
+    "active_content",
+    "empty_section",
+    "empty_text",
+    "keyword_first_100",
+    "language_mismatch",
+    "min_words",
+    "placeholder_link",
+    "required_h2",
+    "script_mix",
+    "too_deep",
+    "truncated_end",
+    "unknown_link",
+}
+_CONTAINERS = frozenset({"blockquote_open", "list_item_open"})
 # A code block that is an article: a heading of Markdown or a block of HTML at the start of a line.
 _ARTICLE_IN_CODE = regex.compile(r"(?i)^ ?(?:#{1,3} \S|<(?:h[1-6]|p|article|!doctype)\b)")
 
@@ -49,7 +65,11 @@ def check_markdown(markdown: str, requirements: Requirements) -> Verdict:
     tokens = renderer.parse(source)
     article = parse(str(renderer.renderer.render(tokens, renderer.options, {})))
     words = count_words(article.prose, requirements.language)
-    found = (*_unclosed_fence(source, tokens), *_all_findings(article, words, requirements))
+    found = (
+        *_too_deep_to_show(tokens, renderer.options.maxNesting),
+        *_unclosed_fence(source, tokens),
+        *_all_findings(article, words, requirements),
+    )
     return _verdict(found, words, requirements)
 
 
@@ -70,38 +90,53 @@ def _verdict(found: Iterable[Finding], words: int, requirements: Requirements) -
 
 
 def _all_findings(article: Article, words: int, wanted: Requirements) -> Iterator[Finding]:
+    if article.too_deep:
+        yield finding("too_deep", "Close the elements: too many are open at once to read the text.")
+        return
+    if not article.blocks:
+        yield finding("empty_text", "Write the article: there is no text in it.")
+    for passage in article.active:
+        yield finding("active_content", "Take out what would run in the reader's browser.", passage)
     yield from check_length(words, wanted)
     yield from check_keyword(article, wanted)
     yield from check_sections(article, wanted)
     yield from _foreign_elements(article)
     yield from _all_code(article)
+    seen: set[tuple[str, bool]] = set()
     for block in article.blocks:
-        yield from _left_over(block, wanted.language)
+        key = (block.own, _is_prose(block))
+        if block.own and key not in seen:
+            seen.add(key)
+            yield from _left_over(block, wanted.language)
     yield from check_links(article, wanted.known_links)
     yield from check_end(article, words)
     yield from check_language(article, wanted.language)
     yield from check_script_mix(article)
 
 
+def _is_prose(block: Block) -> bool:
+    return block.kind in (Kind.PARAGRAPH, Kind.HEADING)
+
+
 def _left_over(block: Block, language: Language) -> Iterator[Finding]:
-    if not block.own:
-        return
-    for leftover in _for_block(ALWAYS, block):
-        for match in leftover.compiled().finditer(block.own):
+    for leftover, pattern in _patterns(ALWAYS, _is_prose(block)):
+        for match in pattern.finditer(block.own):
             yield _leftover_finding(leftover, match[0])
     own = own_leftovers(language)
     if not own:
         return
     view = folded(block.own, language)
-    for leftover in _for_block(own, block):
-        for match in leftover.compiled().finditer(view.text):
+    for leftover, pattern in _patterns(own, _is_prose(block)):
+        for match in pattern.finditer(view.text):
             yield _leftover_finding(leftover, view.original(block.own, match.start(), match.end()))
 
 
-def _for_block(leftovers: tuple[Leftover, ...], block: Block) -> Iterator[Leftover]:
-    for leftover in leftovers:
-        if block.kind in (Kind.PARAGRAPH, Kind.HEADING) or not leftover.paragraphs_only:
-            yield leftover
+@cache
+def _patterns(
+    leftovers: tuple[Leftover, ...], prose: bool
+) -> tuple[tuple[Leftover, regex.Pattern[str]], ...]:
+    """Those that apply to a block, compiled."""
+    return tuple((one, one.compiled()) for one in leftovers if prose or not one.paragraphs_only)
 
 
 def _leftover_finding(leftover: Leftover, passage: str) -> Finding:
@@ -124,6 +159,15 @@ def _all_code(article: Article) -> Iterator[Finding]:
             "markdown_left",
             "Take the article out of its code fence.",
             article.blocks[0].full,
+        )
+
+
+def _too_deep_to_show(tokens: list[Token], max_nesting: int) -> Iterator[Finding]:
+    """Markdown leaves out, without a word, what is nested deeper, and in a list all that follows."""
+    if any(token.type in _CONTAINERS and token.level + 1 >= max_nesting for token in tokens):
+        yield finding(
+            "too_deep",
+            "Nest quotations and lists less deeply: what is inside the deepest is not shown.",
         )
 
 

@@ -64,10 +64,11 @@ def check_language(article: Article, language: Language) -> Iterator[Finding]:
 
 def check_script_mix(article: Article) -> Iterator[Finding]:
     """`script_mix`: words in which look-alike letters of the other alphabet stand."""
-    seen: set[str] = set()
-    for word in split_words(article.prose):
-        if word not in seen and _mixed(word):
-            seen.add(word)
+    prose = article.prose
+    if not (_LATIN_LETTER.search(prose) and _CYRILLIC_LETTER.search(prose)):
+        return
+    for word in dict.fromkeys(split_words(prose)):
+        if _mixed(word):
             yield finding(
                 "script_mix",
                 "Write this word in one alphabet: it has look-alike letters of another.",

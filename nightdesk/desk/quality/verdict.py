@@ -10,7 +10,7 @@ from nightdesk.languages import Language
 from nightdesk.text import shorten, storable
 
 #: Stored with each verdict; goes up with every change of a rule.
-GATE_VERSION = "1"
+GATE_VERSION = "2"
 
 PASSAGE_CHARS = 120
 

@@ -33,6 +33,8 @@ def count_words(text: str, language: Language) -> int:
     """
     del language  # one rule for all so far; the parameter is there for those that need their own
     words = split_words(text)
+    if not _UNSPACED.search("".join(words)):
+        return len(words)
     unspaced = sum(len(_UNSPACED.findall(word)) for word in words)
     spaced = sum(1 for word in words if not _UNSPACED.search(word))
     return spaced + math.ceil(unspaced / _CHARS_PER_UNSPACED_WORD)

@@ -6,6 +6,9 @@ Revises: 0002
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -13,8 +16,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    pass
+    op.add_column("dead_letters", sa.Column("run_url", sa.Text(), nullable=True), schema="nightdesk")
 
 
 def downgrade() -> None:
-    pass
+    op.drop_column("dead_letters", "run_url", schema="nightdesk")

@@ -9,12 +9,15 @@ from nightdesk.desk.quality.leftovers import en, every, sr, te
 from nightdesk.desk.quality.leftovers.leftover import Leftover
 from nightdesk.languages import Language
 
-__all__ = ["ALWAYS", "Leftover", "own_leftovers"]
+__all__ = ["ALWAYS", "EVERY_LANGUAGE", "Leftover", "own_leftovers"]
 
 #: Looked for in every language: a model that slips, slips into English.
 ALWAYS: tuple[Leftover, ...] = every.LEFTOVERS + en.LEFTOVERS
 
 _BY_BASE: dict[str, tuple[Leftover, ...]] = {"sr": sr.LEFTOVERS, "te": te.LEFTOVERS}
+
+#: All there are.
+EVERY_LANGUAGE: tuple[Leftover, ...] = ALWAYS + tuple(one for own in _BY_BASE.values() for one in own)
 
 
 def own_leftovers(language: Language) -> tuple[Leftover, ...]:

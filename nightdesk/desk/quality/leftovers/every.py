@@ -75,6 +75,13 @@ LEFTOVERS: tuple[Leftover, ...] = (
         "Render this Markdown or remove its markers.",
     ),
     Leftover(
+        # Markdown makes no link of it and shows its source.
+        "active_content",
+        r"\]\( ?<?(?:javascript|vbscript|data):|<(?:javascript|vbscript|data):[^<>\s]{1,300}>"
+        r"|^\[[^\[\]\n]{1,120}\]: ?<?(?:javascript|vbscript|data):",
+        "Take out this link: it is a program, not an address.",
+    ),
+    Leftover(
         "replacement_char",
         r"[^\s\uFFFD]{0,20}\uFFFD",
         "Restore the character that was lost here.",

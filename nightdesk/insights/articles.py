@@ -1,4 +1,4 @@
-"""The read side: what command line, dashboard, digest and alerts show. Nothing here writes."""
+"""Articles: where they stand, and all that is known of one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+"""The deployment `draft`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+
+from nightdesk.states import Phase
+from tasks.job import JobAtWork
+from tasks.tick import TickOptions, run_phase
+from tasks.writing import ask, finish, generate, question_key
+
+
+@flow(name="draft")
+async def draft(
+    batch: int = 3,
+    model: str | None = None,
+    prompt: int | None = None,
+    lease_s: float | None = None,
+    refill_s: float = 480.0,
+    grace_s: float = 120.0,
+) -> State[Any]:
+    """Turn outlines into whole articles, with the strong model.
+
+    Args:
+        batch: jobs at a time.
+        model: instead of the one that the settings name for this phase.
+        prompt: the number of the prompt, instead of the highest.
+        lease_s: how long a claim lasts without renewal; default: the settings'.
+        refill_s: new jobs are claimed until so long after the start.
+        grace_s: a failed job that nobody routed for so long is routed by this tick.
+    """
+    options = TickOptions(batch, model, prompt, lease_s, refill_s, grace_s)
+    return await run_phase(Phase.DRAFT, _draft_one, options)
+
+
+async def _draft_one(job: JobAtWork) -> None:
+    question = await ask(job)
+    output = await generate(job, question, await question_key(job, question))
+    await finish(job, question, output)
