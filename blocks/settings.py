@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from prefect.blocks.core import Block
 from prefect.client.orchestration import get_client
+from prefect.exceptions import PrefectHTTPStatusError
 from pydantic import ValidationError
 
 from blocks.providers import AnthropicProvider, ModelProvider, OpenAIProvider
@@ -58,9 +59,15 @@ async def documents(kind: type[BlockType]) -> dict[str, BlockType]:
     """
     found: dict[str, BlockType] = {}
     async with get_client() as client:
-        for document in await client.read_block_documents_by_type(
-            block_type_slug=kind.get_block_type_slug(), include_secrets=True
-        ):
+        try:
+            read = await client.read_block_documents_by_type(
+                block_type_slug=kind.get_block_type_slug(), include_secrets=True
+            )
+        except PrefectHTTPStatusError as error:
+            if error.response.status_code == 404:
+                return found
+            raise
+        for document in read:
             name = document.name or ""
             try:
                 found[name] = kind.model_validate(document.data)

@@ -34,8 +34,12 @@ async def write_blocks(client: PrefectClient, settings: Settings, tell: Callable
 
 
 def _named(settings: BaseModel) -> dict[str, Any]:
-    """The fields that somebody has set."""
-    values = {name: getattr(settings, name) for name in settings.model_fields_set if name != "kind"}
+    """The fields that differ from their defaults: what somebody has set."""
+    values = {
+        name: getattr(settings, name)
+        for name, field in type(settings).model_fields.items()
+        if name != "kind" and getattr(settings, name) != field.default
+    }
     return {
         name: str(value) if name == "folder" and value is not None else value
         for name, value in values.items()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import psutil
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
 from prefect.states import Crashed
 
 from tasks.monitoring import take_back_dead_runs, unfinished_runs
@@ -21,7 +23,9 @@ async def recover() -> int:
     async with get_client() as client:
         for run in await unfinished_runs(client):
             if not _lives(run.infrastructure_pid):
-                state = Crashed(message="its process ended with the machine or with `nightdesk up`")
+                state: State[Any] = Crashed(
+                    message="its process ended with the machine or with `nightdesk up`"
+                )
                 await client.set_flow_run_state(run.id, state, force=True)
                 ended += 1
     await take_back_dead_runs.fn()

@@ -24,4 +24,4 @@ def dead_letter(flow_run_id: UUID, layer: str = "hand", crashed: bool = False) -
     run = str(flow_run_id)
     taken_back = take_back_run(run) if crashed else 0
     routed = route_run(run, layer)
-    return Completed(message=f"{routed} dead letters, {taken_back} jobs taken back")
+    return Completed(message=f"dead letters: {routed}, jobs taken back: {taken_back}")

@@ -31,6 +31,6 @@ async def monitor(grace_s: float = 120.0, pending_s: float = 600.0) -> State[Any
     swept = sweep_dead_letters(grace_s)
     actions = await report_failed_actions()
     return Completed(
-        message=f"{len(zombies)} zombies ended, {taken_back + rescued} jobs taken back, "
-        f"{swept} dead letters swept, {actions} failed actions"
+        message=f"zombies ended: {len(zombies)}, jobs taken back: {taken_back + rescued}, "
+        f"dead letters swept: {swept}, failed actions: {actions}"
     )

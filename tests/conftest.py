@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 
-def pytest_configure() -> None:
+def _forget_the_operator() -> None:
     """A test must not see the operator's settings, nor a key that could be spent."""
     for name in list(os.environ):
         if name.startswith(("NIGHTDESK_", "PREFECT_")) and not name.startswith("NIGHTDESK_TEST_"):
             del os.environ[name]
         if name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"):
             del os.environ[name]
-    _forbid_the_network()
 
 
 def _forbid_the_network() -> None:
@@ -32,6 +31,11 @@ def _forbid_the_network() -> None:
         return connect(self, address)
 
     socket.socket.connect = loopback_only  # type: ignore[method-assign]
+
+
+# At import, before the conftest of any folder sets what its own tests need.
+_forget_the_operator()
+_forbid_the_network()
 
 
 @pytest.fixture
