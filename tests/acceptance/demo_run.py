@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from nightdesk.db import Database
 from nightdesk.embedded import EmbeddedPostgres
@@ -27,12 +28,12 @@ def environment(home: Path) -> dict[str, str]:
     return kept | {"HOME": str(home), "COLUMNS": "160"}
 
 
-def start_demo(home: Path, *options: str) -> subprocess.Popen[str]:
-    """Start `nightdesk demo --exit` in a process group of its own."""
+def start_demo(home: Path, *options: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start `nightdesk demo --exit` in a process group of its own; `more` is added to its environment."""
     return subprocess.Popen(
         [sys.executable, "-m", "nightdesk", "demo", "--exit", *options],
         cwd=home,
-        env=environment(home),
+        env=environment(home) | dict(more or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -40,18 +41,29 @@ def start_demo(home: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
-def run_demo(home: Path, *options: str) -> tuple[dict[str, Any], str]:
+def run_demo(
+    home: Path, *options: str, more: Mapping[str, str] | None = None, timeout_s: float = 420
+) -> tuple[dict[str, Any], str]:
     """Run the demo to its end; its report and what it printed."""
     report = home / "report.json"
     home.mkdir(parents=True, exist_ok=True)
-    demo = start_demo(home, "--json", str(report), *options)
+    demo = start_demo(home, "--json", str(report), *options, more=more)
     try:
-        printed, _ = demo.communicate(timeout=150)
+        printed, _ = demo.communicate(timeout=timeout_s)
     except BaseException:
-        os.killpg(demo.pid, signal.SIGKILL)
+        kill_all(demo.pid)
         raise
     assert demo.returncode == 0, printed
     return json.loads(report.read_text(encoding="utf-8")), printed
+
+
+def kill_all(pid: int) -> None:
+    """SIGKILL to a process and to all that it has started, the youngest last."""
+    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    for one in family:
+        with suppress(psutil.Error):
+            one.kill()
+    psutil.wait_procs(family, timeout=10)
 
 
 def data_folder(home: Path) -> Path:
