@@ -46,7 +46,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     ),
     JobState.WAITING: frozenset({JobState.READY}),
     JobState.FAILED: frozenset({JobState.DEAD}),
-    JobState.DEAD: frozenset({JobState.READY}),
+    JobState.DEAD: frozenset({JobState.READY, JobState.CANCELLED}),
     JobState.NEEDS_REVIEW: frozenset({JobState.READY, JobState.DONE, JobState.CANCELLED}),
     JobState.DONE: frozenset(),
     JobState.CANCELLED: frozenset(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import text
@@ -13,10 +15,14 @@ from nightdesk.db import bind_json
 from nightdesk.desk.phases import MODEL_PHASES
 from nightdesk.desk.phases.model_phase import Inputs
 from nightdesk.desk.queue import Claim
+from nightdesk.errors import InputError, InputProblem
 from nightdesk.models.article import Article
 from nightdesk.models.job import Job
 from nightdesk.models.phase_outputs import RevisionRow
-from nightdesk.states import Phase
+from nightdesk.states import JobState, Phase
+from nightdesk.text import storable
+
+log = logging.getLogger(__name__)
 
 _FAILED = text("""
     SELECT id FROM nightdesk.jobs WHERE state = 'failed' AND id = ANY(:ids) ORDER BY id FOR UPDATE
@@ -44,16 +50,15 @@ _BURY = text("""
 """)
 
 
-def route_failed(
-    session: Session, job_ids: Sequence[int], layer: str, run_url: str | None = None
-) -> int:
+def route_failed(session: Session, job_ids: Sequence[int], layer: str, run_url: str | None = None) -> int:
     """Give every `failed` job among these a dead letter with its full context; returns how many.
 
     A second call, by this layer or another, changes nothing.
     """
     failed = session.connection().execute(_FAILED, {"ids": list(job_ids)}).scalars().all()
     for job_id in failed:
-        values = {"job_id": job_id, "layer": layer, "run_url": run_url, "input": bind_json(job_input(session, job_id))}
+        given = bind_json(job_input(session, job_id))
+        values = {"job_id": job_id, "layer": layer, "run_url": run_url, "input": given}
         session.connection().execute(_ADD, values)
         session.connection().execute(_BURY, {"job_id": job_id})
     return len(failed)
@@ -90,9 +95,85 @@ def sweep_failed(
     routed = 0
     for row in rows:
         url = url_of_run(row.run) if url_of_run is not None and row.run is not None else None
-        with session.begin_nested():
-            routed += route_failed(session, [row.id], layer, url)
+        try:
+            with session.begin_nested():
+                routed += route_failed(session, [row.id], layer, url)
+        except Exception:
+            # One that cannot be routed stays `failed`, is tried again, and must not stop the others.
+            log.exception("job %s cannot be given its dead letter", row.id)
     return routed
+
+
+_LETTER = text("""
+    SELECT d.id, d.resolution, d.resolved_by, d.claim_no, j.id AS job_id, j.state, j.claim_no AS job_claim_no
+    FROM nightdesk.dead_letters d JOIN nightdesk.jobs j ON j.id = d.job_id
+    WHERE d.id = :id FOR UPDATE OF j, d
+""")
+# `claim_no` stays: a zombie of the first life must not match the second.
+_REQUEUE = text("""
+    UPDATE nightdesk.jobs
+    SET state = 'ready', attempts = 0, deaths = 0, reason = NULL, reasons = NULL, error_class = NULL,
+        due_at = NULL, max_usd = greatest(max_usd, coalesce(:max_usd, max_usd)),
+        max_tokens = greatest(max_tokens, coalesce(:max_tokens, max_tokens)), updated_at = nightdesk.now()
+    WHERE id = :job_id AND state = 'dead'
+""")
+_CANCEL = text("""
+    UPDATE nightdesk.jobs SET state = 'cancelled', updated_at = nightdesk.now()
+    WHERE id = :job_id AND state = 'dead'
+""")
+_RESOLVE = text("""
+    UPDATE nightdesk.dead_letters
+    SET resolution = :resolution, resolved_by = :who, resolved_why = :why, resolved_at = nightdesk.now()
+    WHERE id = :id
+""")
+
+
+def requeue(
+    session: Session,
+    letter_id: int,
+    *,
+    who: str,
+    why: str,
+    max_usd: Decimal | None = None,
+    max_tokens: int | None = None,
+) -> None:
+    """Try a dead job again, with all its attempts and, if given, higher limits; the letter stays.
+
+    Raises:
+        InputError: if there is no such letter, it was dealt with, or no reason is given.
+    """
+    job_id = _resolve(session, letter_id, "requeued", who, why)
+    values = {"job_id": job_id, "max_usd": max_usd, "max_tokens": max_tokens}
+    session.connection().execute(_REQUEUE, values)
+
+
+def discard(session: Session, letter_id: int, *, who: str, why: str) -> None:
+    """Give up a dead job's article for good; the letter stays.
+
+    Raises:
+        InputError: if there is no such letter, it was dealt with, or no reason is given.
+    """
+    job_id = _resolve(session, letter_id, "discarded", who, why)
+    session.connection().execute(_CANCEL, {"job_id": job_id})
+
+
+def _resolve(session: Session, letter_id: int, resolution: str, who: str, why: str) -> int:
+    letter = session.connection().execute(_LETTER, {"id": letter_id}).first()
+    problem = None
+    if letter is None:
+        problem = f"there is no dead letter {letter_id}"
+    elif letter.resolution is not None:
+        problem = f"dead letter {letter_id} was {letter.resolution} by {letter.resolved_by} already"
+    elif letter.state != JobState.DEAD or letter.job_claim_no != letter.claim_no:
+        problem = f"the job of dead letter {letter_id} is {letter.state} by now: there is nothing to decide"
+    elif not why.strip() or not who.strip():
+        problem = "say who decides, and why: the letter keeps both"
+    if problem is not None:
+        raise InputError(f"dead letter {letter_id}", [InputProblem(problem)])
+    assert letter is not None
+    values = {"id": letter_id, "resolution": resolution, "who": storable(who), "why": storable(why)}
+    session.connection().execute(_RESOLVE, values)
+    return int(letter.job_id)
 
 
 def job_input(session: Session, job_id: int) -> dict[str, Any]:

@@ -27,8 +27,8 @@ SLEEP_AT_MOST_S = 30.0
 #: How often within one attempt.
 SLEEPS_AT_MOST = 5
 ATTEMPTS = 3
-#: How many runs may be killed over a job before it is given up as the likely cause.
-MOST_DEATHS = 20
+#: How many runs may die over a job before it is given up as the likely cause: the first and three more.
+MOST_DEATHS = 4
 NEXT_ATTEMPT_S = 1_800.0
 NEXT_ATTEMPT_JITTER = 0.1
 PAUSE_S = 900.0

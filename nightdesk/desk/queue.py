@@ -69,8 +69,7 @@ _ADD = text("""
 _CLAIM = """
     WITH chosen AS MATERIALIZED (
         SELECT id FROM nightdesk.jobs
-        WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites)
-          AND (deaths >= 2) = :suspects {only}
+        WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites) AND deaths {deaths} {only}
         ORDER BY priority DESC, created_at, id
         LIMIT :limit FOR UPDATE SKIP LOCKED
     ), claimed AS (
@@ -89,8 +88,15 @@ _CLAIM = """
     )
     SELECT * FROM claimed ORDER BY priority DESC, created_at, id
 """
-_CLAIM_ANY = text(_CLAIM.format(only=""))
-_CLAIM_OF = text(_CLAIM.format(only="AND article_id = ANY(:articles)"))
+_OF_ARTICLES = "AND article_id = ANY(:articles)"
+#: (suspects, only some articles) → statement. A job is a suspect after two runs died over it.
+_CLAIMS = {
+    (suspects, some): text(
+        _CLAIM.format(deaths=">= 2" if suspects else "< 2", only=_OF_ARTICLES if some else "")
+    )
+    for suspects in (False, True)
+    for some in (False, True)
+}
 
 _RENEW = text("""
     WITH held AS MATERIALIZED (
@@ -228,7 +234,8 @@ def claim(
     """Take up to `limit` ready jobs of a phase, the highest priority first, the oldest among equals.
 
     The attempt is counted here, so that a job which kills its worker is bounded. `articles`: only jobs
-    of these; `closed_sites`: none of these.
+    of these; `closed_sites`: none of these. `suspects`: only jobs over which runs have died; each of them
+    must be worked on alone in its process, so that it takes nobody with it.
     """
     values: dict[str, object] = {
         "run": run,
@@ -239,11 +246,10 @@ def claim(
         "model": pin.model,
         "prompt_version": pin.prompt_version,
         "closed_sites": list(closed_sites),
-        "suspects": suspects,
     }
-    query = _CLAIM_ANY
+    query = _CLAIMS[suspects, articles is not None]
     if articles is not None:
-        query, values["articles"] = _CLAIM_OF, list(articles)
+        values["articles"] = list(articles)
     return [
         Claim(
             job_id=row.id,
@@ -340,8 +346,13 @@ def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRe
     )
 
 
+# Jobs that wait for a closed lane are no work: a tick could not claim them.
 _IS_THERE_WORK = text("""
-    SELECT EXISTS (SELECT 1 FROM nightdesk.jobs WHERE state = 'ready' AND phase = :phase)
+    SELECT EXISTS (SELECT 1 FROM nightdesk.jobs j WHERE state = 'ready' AND phase = :phase
+                   AND NOT EXISTS (SELECT 1 FROM nightdesk.lane_pauses p
+                                   WHERE closed_at IS NULL AND until > nightdesk.now()
+                                     AND (kind = 'site' AND p.name = j.site AND j.phase = 'publish'
+                                          OR kind = 'provider' AND p.name = j.provider)))
         OR EXISTS (SELECT 1 FROM nightdesk.jobs
                    WHERE state = 'waiting' AND due_at <= nightdesk.now() AND phase = :phase)
         OR EXISTS (SELECT 1 FROM nightdesk.jobs
@@ -371,7 +382,11 @@ def rescue_expired(session: Session, phase: Phase | None = None, limit: int = 50
     return list(session.connection().execute(_RESCUE_EXPIRED, values).scalars())
 
 
-def rescue_run(session: Session, run: str) -> list[int]:
-    """Take back at once what a run holds that is known to be dead. Returns the jobs' ids."""
-    values = {"run": run, "most_deaths": MOST_DEATHS}
+def rescue_run(session: Session, run: str, most_deaths: int = MOST_DEATHS) -> list[int]:
+    """Take back at once what a run holds that is known to be dead. Returns the jobs' ids.
+
+    It costs no attempt: a run takes several jobs with it. After `most_deaths` runs a job is given up as
+    their likely cause.
+    """
+    values = {"run": run, "most_deaths": most_deaths}
     return list(session.connection().execute(_RESCUE_RUN, values).scalars())

@@ -29,6 +29,15 @@ class Job(Table, table=True):
             "id",
             postgresql_where=text("state = 'ready'"),
         ),
+        # Two runs died over these: a tick takes them one at a time.
+        Index(
+            "ix_jobs_suspects",
+            "phase",
+            text("priority DESC"),
+            "created_at",
+            "id",
+            postgresql_where=text("state = 'ready' AND deaths >= 2"),
+        ),
         Index("ix_jobs_due", "due_at", postgresql_where=text("state = 'waiting'")),
         Index("ix_jobs_leased", "locked_until", postgresql_where=text("state = 'leased'")),
         Index("ix_jobs_failed", "updated_at", postgresql_where=text("state = 'failed'")),
@@ -52,7 +61,7 @@ class Job(Table, table=True):
     claim_no: int = 0
     attempts: int = 0
     max_attempts: int = 3
-    deaths: int = 0  #: synchronous runs that were killed while they worked on it
+    deaths: int = 0  #: runs that died while they held it
     max_tokens: int
     max_usd: Decimal = usd(None)
     locked_by: str | None = None
