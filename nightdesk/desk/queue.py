@@ -346,13 +346,16 @@ def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRe
     )
 
 
-# Jobs that wait for a closed lane are no work: a tick could not claim them.
+# Jobs that wait for a closed lane are no work: a tick could not claim them. The order is that of the index,
+# so that the first job that may be claimed answers.
 _IS_THERE_WORK = text("""
-    SELECT EXISTS (SELECT 1 FROM nightdesk.jobs j WHERE state = 'ready' AND phase = :phase
-                   AND NOT EXISTS (SELECT 1 FROM nightdesk.lane_pauses p
-                                   WHERE closed_at IS NULL AND until > nightdesk.now()
-                                     AND (kind = 'site' AND p.name = j.site AND j.phase = 'publish'
-                                          OR kind = 'provider' AND p.name = j.provider)))
+    WITH closed AS MATERIALIZED (
+        SELECT kind, name FROM nightdesk.lane_pauses WHERE closed_at IS NULL AND until > nightdesk.now()
+    )
+    SELECT (SELECT id FROM nightdesk.jobs WHERE state = 'ready' AND phase = :phase
+            AND (phase <> 'publish' OR site <> ALL(ARRAY(SELECT name FROM closed WHERE kind = 'site')))
+            AND (provider IS NULL OR provider <> ALL(ARRAY(SELECT name FROM closed WHERE kind = 'provider')))
+            ORDER BY priority DESC, created_at, id LIMIT 1) IS NOT NULL
         OR EXISTS (SELECT 1 FROM nightdesk.jobs
                    WHERE state = 'waiting' AND due_at <= nightdesk.now() AND phase = :phase)
         OR EXISTS (SELECT 1 FROM nightdesk.jobs

@@ -220,7 +220,6 @@ class Tick:
 def _names(session: Session, claims: list[Claim]) -> dict[int, str]:
     rows = session.connection().execute(_NAMES, {"ids": [claim.job_id for claim in claims]}) if claims else ()
     return {
-        row.id: row.slug
-        or make_slug(row.topic, language(row.language), fallback=f"article-{row.number}")
+        row.id: row.slug or make_slug(row.topic, language(row.language), fallback=f"article-{row.number}")
         for row in rows
     }

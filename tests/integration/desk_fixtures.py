@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+import zlib
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -64,7 +65,7 @@ def reply(text: str = "{}", *, tokens: tuple[int, int] = (1_000, 500), stop: Sto
 
 def add_articles(database: Database, *topics: str, **fields: object) -> list[uuid.UUID]:
     """Articles with a ready research job each."""
-    world = SeededWorld(sum(len(topic) * 31 + ord(topic[0]) for topic in topics))
+    world = SeededWorld(zlib.crc32("\n".join(topics).encode("utf-8", "surrogatepass")))
     wanted = [Topic(topic=one, keyword="compost", site="garden", **fields) for one in topics]  # type: ignore[arg-type]
     with database.transaction() as session:
         add_topics(session, world, wanted, LIMITS, source="test")

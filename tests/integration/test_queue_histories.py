@@ -1,0 +1,239 @@
+"""Any history of claims, ends, deaths and lost workers leaves a queue that makes sense.
+
+One machine of rules runs against the real database; the model is what each worker believes it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from sqlalchemy import text
+
+from nightdesk.db import Database, now
+from nightdesk.desk import queue
+from nightdesk.desk.dead_letters import discard, requeue, route_run, sweep_failed
+from nightdesk.desk.dead_runs import take_back_run
+from nightdesk.desk.failure_record import record_failure
+from nightdesk.desk.policy import Verdict, decide
+from nightdesk.desk.queue import Claim
+from nightdesk.errors import Fenced, InputError, NeedsPerson, Permanent, Reason, Transient
+from nightdesk.states import TRANSITIONS, JobState, Phase
+from tests.integration.desk_fixtures import PIN, add_articles
+
+WORKERS = ("run-a", "run-b", "run-c")
+ERRORS = (
+    Transient("a cut line"),
+    Permanent("no \x00 use"),
+    NeedsPerson("look", reasons=(Reason("rule", "why"),)),
+    RuntimeError("\ud800 a bug"),
+)
+worker = st.sampled_from(WORKERS)
+
+
+class QueueHistory(RuleBasedStateMachine):
+    """Workers claim, finish, fail, die and come back late; a clock jumps; a person requeues."""
+
+    database: Database
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics = 0
+        self.held: list[Claim] = []  #: claims that some worker believes it has
+        self.ended: set[tuple[int, int]] = set()
+        self.before: dict[int, Any] = {}
+
+    @initialize()
+    def empty(self) -> None:
+        self.database.simulated_now = None
+        with self.database.transaction() as session:
+            for table in ("dead_letters", "job_attempts", "jobs", "articles"):
+                session.connection().execute(text(f"DELETE FROM nightdesk.{table}"))
+            self.database.simulated_now = now(session)
+
+    @rule(count=st.integers(1, 3))
+    def enqueue(self, count: int) -> None:
+        add_articles(self.database, *(f"topic {self.topics + n}" for n in range(count)))
+        self.topics += count
+
+    @rule(who=worker, limit=st.integers(1, 3), suspects=st.booleans())
+    def claim(self, who: str, limit: int, suspects: bool) -> None:
+        with self.database.transaction() as session:
+            claims = queue.claim(
+                session, run=who, phase=Phase.RESEARCH, limit=limit, lease_s=900, pin=PIN, suspects=suspects
+            )
+        assert len(claims) <= limit
+        self.held += claims
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        claim = data.draw(st.sampled_from(self.held))
+        self._end(claim, lambda session: queue.finish(session, claim))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), error=st.sampled_from(ERRORS), chance=st.floats(0, 0.99))
+    def fail(self, data: st.DataObject, error: Exception, chance: float) -> None:
+        claim = data.draw(st.sampled_from(self.held))
+        verdict = decide(error, attempts=claim.attempts, max_attempts=claim.max_attempts, chance=chance)
+        self._end(claim, lambda session: queue.give_up(session, claim, verdict, record_failure(error)))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def give_back(self, data: st.DataObject) -> None:
+        claim = data.draw(st.sampled_from(self.held))
+        verdict = Verdict(JobState.READY, counted=False)
+        self._end(
+            claim, lambda session: queue.give_up(session, claim, verdict, record_failure(RuntimeError()))
+        )
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        claim = data.draw(st.sampled_from(self.held))
+        current = self._is_current(claim)
+        with self.database.transaction() as session:
+            assert bool(queue.renew_all(session, [claim], 900)) == current
+
+    @rule(who=worker)
+    def die(self, who: str) -> None:
+        """The worker is killed, and somebody knows: its claims are still in its memory as a zombie's."""
+        with self.database.transaction() as session:
+            take_back_run(session, who)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def be_robbed(self, data: st.DataObject) -> None:
+        """The worker is taken for dead, others claim what it held, and it goes on as if nothing had been."""
+        victim = data.draw(st.sampled_from(self.held)).run
+        self.die(victim)
+        for suspects in (False, True):
+            self.claim("run-robber", 3, suspects)
+
+    @rule(minutes=st.sampled_from([-30, 1, 16, 31, 600]))
+    def jump(self, minutes: int) -> None:
+        assert self.database.simulated_now is not None
+        self.database.simulated_now += timedelta(minutes=minutes)
+
+    @rule()
+    def tidy(self) -> None:
+        with self.database.transaction() as session:
+            queue.wake_due(session)
+            queue.rescue_expired(session)
+
+    @rule(who=worker)
+    def route(self, who: str) -> None:
+        with self.database.transaction() as session:
+            route_run(session, who, "event")
+
+    @rule()
+    def sweep(self) -> None:
+        with self.database.transaction() as session:
+            sweep_failed(session, 120, "sweep")
+
+    @rule(letter=st.integers(0, 5), act=st.sampled_from([requeue, discard]))
+    def decide_on(self, letter: int, act: Any) -> None:
+        with self.database.reading() as session:
+            ids = session.connection().execute(text("SELECT id FROM nightdesk.dead_letters ORDER BY id"))
+            known = list(ids.scalars())
+        if letter < len(known):
+            try:
+                with self.database.transaction() as session:
+                    act(session, known[letter], who="ana", why="a test")
+            except InputError:
+                pass
+
+    def _end(self, claim: Claim, write: Any) -> None:
+        current = self._is_current(claim)
+        try:
+            with self.database.transaction() as session:
+                write(session)
+        except Fenced:
+            assert not current
+        else:
+            assert current
+            key = (claim.job_id, claim.claim_no)
+            assert key not in self.ended, "a claim ends once"
+            self.ended.add(key)
+            self.held.remove(claim)
+
+    def _is_current(self, claim: Claim) -> bool:
+        with self.database.reading() as session:
+            row = (
+                session.connection()
+                .execute(
+                    text("SELECT state, claim_no FROM nightdesk.jobs WHERE id = :id"), {"id": claim.job_id}
+                )
+                .one()
+            )
+        return bool(row.state == "leased" and row.claim_no == claim.claim_no)
+
+    @invariant()
+    def every_job_makes_sense(self) -> None:
+        with self.database.reading() as session:
+            jobs = session.connection().execute(text("SELECT * FROM nightdesk.jobs")).all()
+            letters = session.connection().execute(text("SELECT * FROM nightdesk.dead_letters")).all()
+            attempts = session.connection().execute(
+                text("SELECT job_id, count(*) AS n, max(claim_no) AS last FROM nightdesk.job_attempts GROUP BY job_id")
+            ).all()  # fmt: skip
+        assert len(jobs) == self.topics, "nothing is lost"
+        made = {row.job_id: row for row in attempts}
+        for job in jobs:
+            leased = job.state == "leased"
+            assert (job.locked_by is not None) == leased
+            assert (job.locked_until is not None) == leased
+            assert 0 <= job.attempts <= job.max_attempts
+            assert job.state != "waiting" or job.due_at is not None
+            assert job.claim_no == (made[job.id].last if job.id in made else 0), "every claim has its row"
+            assert job.claim_no == (made[job.id].n if job.id in made else 0)
+            self._moved_as_allowed(job)
+        by_job = {letter.job_id: letter for letter in letters}
+        assert len({(letter.job_id, letter.claim_no) for letter in letters}) == len(letters)
+        for job in jobs:
+            if job.state == "dead":
+                letter = by_job[job.id]
+                assert letter.message
+                assert letter.input["article"]["topic"]
+                assert letter.attempts
+
+    def _moved_as_allowed(self, job: Any) -> None:
+        before = self.before.get(job.id)
+        if before is not None:
+            assert job.claim_no >= before.claim_no
+            assert reachable(JobState(before.state), JobState(job.state)), (before.state, job.state)
+        self.before[job.id] = job
+
+
+def reachable(start: JobState, end: JobState) -> bool:
+    """One rule may make several moves: failed and dead, waiting and ready."""
+    seen, todo = {start}, [start]
+    while todo:
+        for state in TRANSITIONS[todo.pop()]:
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return end in seen
+
+
+@pytest.fixture
+def machine(database: Database) -> Iterator[type[QueueHistory]]:
+    QueueHistory.database = database
+    yield QueueHistory
+    database.simulated_now = None
+
+
+@pytest.mark.timeout(180)
+def test_any_history_leaves_a_queue_that_makes_sense(machine: type[QueueHistory]) -> None:
+    case = machine.TestCase
+    case.settings = settings(
+        max_examples=50,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    case("runTest").runTest()
