@@ -7,27 +7,65 @@ from their usual variables, `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`.
 
 from __future__ import annotations
 
+import difflib
 import json
+import logging
 import os
+import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from nightdesk.errors import ConfigError
 
-_WEB_ADDRESS = r"^https?://[^\s/?#]+[^\s?#]*$"
+_log = logging.getLogger(__name__)
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
+
+
+def _web_address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        usable = bool(parts.hostname and (parts.port is None or parts.port)) and _WEB_ADDRESS.fullmatch(value)
+    except ValueError:  # a port past 65535, half an IPv6 address
+        usable = None
+    if not usable:
+        raise ValueError("it is no web address, such as https://host or https://host/path")
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 #: Names of sites are parts of paths, addresses and accounts.
 SiteName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 ProviderName = Literal["anthropic", "openai"]
+
+
+def _key(given: str) -> SecretStr | None:
+    """A key as it goes into an HTTP header; None if it is blank."""
+    key = given.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("it has a line break or another character that no key has: copy it again")
+    return SecretStr(key) if key else None
 
 
 class ProviderSettings(BaseModel):
@@ -36,9 +74,14 @@ class ProviderSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     api_key: SecretStr | None = None
-    base_url: Annotated[str, Field(pattern=_WEB_ADDRESS)] | None = None  #: None: the provider's own
+    base_url: WebAddress | None = None  #: None: the provider's own
     max_in_flight: Annotated[int, Field(ge=1, le=1000)] = 8  #: calls at a time
     tokens_per_minute: Annotated[int, Field(ge=1000)] | None = None  #: None: only the provider's own limit
+
+    @field_validator("api_key")
+    @classmethod
+    def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
+        return None if value is None else _key(value.get_secret_value())
 
 
 class StaticSiteSettings(BaseModel):
@@ -51,7 +94,7 @@ class StaticSiteSettings(BaseModel):
     tagline: str = ""
     author: str = ""
     folder: Path | None = None  #: None: `sites/<name>` in the data folder
-    base_url: Annotated[str, Field(pattern=_WEB_ADDRESS)] | None = None  #: None: our loopback server
+    base_url: WebAddress | None = None  #: None: our loopback server
 
 
 class ModelSettings(BaseModel):
@@ -90,6 +133,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="NIGHTDESK_",
         env_nested_delimiter="__",
+        env_ignore_empty=True,
         extra="forbid",
         nested_model_default_partial_update=True,
     )
@@ -110,7 +154,17 @@ class Settings(BaseSettings):
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().absolute()
+        try:
+            return value.expanduser().absolute()
+        except RuntimeError as error:  # ~name of somebody unknown
+            raise ValueError(str(error)) from None
+
+    @field_validator("sites")
+    @classmethod
+    def _somewhere(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if not value:
+            raise ValueError("there is none: name at least one, such as [sites.garden] with a title")
+        return value
 
     @classmethod
     def settings_customise_sources(
@@ -122,16 +176,23 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then environment, then `nightdesk.toml`."""
-        path = Path(os.environ.get("NIGHTDESK_CONFIG", "nightdesk.toml"))
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path))
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, _config_file()))
 
     def provider_settings(self, name: ProviderName) -> ProviderSettings:
-        """The settings of one provider, its key filled in from the usual variable."""
+        """The settings of one provider, its key filled in from the usual variable.
+
+        Raises:
+            ConfigError: if that variable holds what no key can be.
+        """
         settings: ProviderSettings = getattr(self, name)
         if settings.api_key is not None:
             return settings
-        key = os.environ.get(f"{name.upper()}_API_KEY", "").strip()
-        return settings.model_copy(update={"api_key": SecretStr(key)}) if key else settings
+        variable = f"{name.upper()}_API_KEY"
+        try:
+            key = _key(os.environ.get(variable, ""))
+        except ValueError as error:
+            raise ConfigError(f"{variable}: {error}") from None
+        return settings.model_copy(update={"api_key": key}) if key else settings
 
 
 class _GivenSettings(Settings):
@@ -192,25 +253,83 @@ def default_data_dir(environ: os._Environ[str] | dict[str, str]) -> Path:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """The settings in force.
+    """The settings in force. A variable that looks like a misspelt setting is logged as a warning.
 
     Raises:
         ConfigError: one line for each value that cannot be used.
     """
-    named = os.environ.get("NIGHTDESK_CONFIG")
-    if named and not Path(named).is_file():
-        raise ConfigError(f"NIGHTDESK_CONFIG names {named}, which is not a file")
+    file = _config_file()
+    if os.environ.get("NIGHTDESK_CONFIG") and not file.is_file():
+        raise ConfigError(f"NIGHTDESK_CONFIG names {file}, which is not a file")
+    if os.path.lexists(file) and not file.is_file():
+        raise ConfigError(f"{file} is a folder or a link that leads to nothing, not a file of settings")
+    for name, meant in misspelt(os.environ):
+        _warn(name, meant)
     try:
         return Settings(**overrides)
     except ValidationError as error:
         raise ConfigError(_explain(error)) from None
+    except SettingsError as error:
+        raise ConfigError(_explain_variable(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{named or 'nightdesk.toml'} is not valid TOML: {error}") from None
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{error.filename or file} cannot be read: {error.strerror}") from None
+
+
+def _config_file() -> Path:
+    return Path(os.environ.get("NIGHTDESK_CONFIG") or "nightdesk.toml")
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables that are no setting but look like one, each with the one that they look like."""
+    known = ["CONFIG", *_variables(Settings)]
+    for name in sorted(environ):
+        rest = name.removeprefix("NIGHTDESK_").upper()
+        top = rest.partition("__")[0]
+        if rest == name.upper() or top in known or top.startswith("TEST_"):
+            continue  # what is wrong below a known name is told by the settings themselves
+        if close := difflib.get_close_matches(rest, known, n=1, cutoff=0.75):
+            yield name, f"NIGHTDESK_{close[0]}"
+
+
+def _variables(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield f"{prefix}{name.upper()}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _variables(field.annotation, f"{prefix}{name.upper()}__")
+
+
+@cache
+def _warn(name: str, meant: str) -> None:
+    """Once for each: settings are loaded more than once in a process."""
+    _log.warning("%s is no setting and has no effect: did you mean %s?", name, meant)
 
 
 def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in problem["loc"]) or "settings"
-        lines.append(f"setting '{where}': {problem['msg']}")
-    return "\n".join(lines)
+    return "\n".join(
+        _problem(".".join(str(part) for part in problem["loc"]), problem["type"], problem["msg"])
+        for problem in error.errors(include_url=False, include_input=False)
+    )
+
+
+def _problem(where: str, kind: str, message: str) -> str:
+    """One problem in words for people who have never heard of pydantic."""
+    match kind:
+        case "extra_forbidden":
+            return f"unknown setting '{where}'"
+        case "missing":
+            return f"setting '{where}' is missing"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"setting '{where}' holds further settings: it cannot be a single value"
+        case "string_pattern_mismatch" if where.endswith(".[key]"):
+            name = where.removesuffix(".[key]")
+            return f"setting '{name}': use lower-case letters, digits and hyphens for a name, at most 40"
+        case _:
+            return f"setting '{where or 'settings'}': {message.removeprefix('Value error, ')}"
+
+
+def _explain_variable(error: SettingsError) -> str:
+    found = re.search(r'field "(\w+)"', str(error))
+    name = f"NIGHTDESK_{found[1].upper()}" if found else "a NIGHTDESK_ variable"
+    return f"{name} is not valid JSON ({error.__cause__}); its parts may be set as {name}__PART=value"

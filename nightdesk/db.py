@@ -14,9 +14,17 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
+import psycopg
+from psycopg import errors as sqlstate
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import (
+    ArgumentError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session
@@ -120,7 +128,7 @@ class Database:
             with self.engine.connect() as connection:
                 version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
         except (OperationalError, ProgrammingError) as error:
-            where = self.url.render_as_string(hide_password=True)
+            where = self.url.set(drivername="postgresql").render_as_string(hide_password=True)
             raise DatabaseError(f"cannot connect to {where}: {_cause(error)}") from None
         if version < 150_000:
             raise DatabaseError(f"this Postgres is version {version // 10_000}: Nightdesk needs 15 or newer")
@@ -197,7 +205,25 @@ async def transact(
     raise AssertionError("the last try returns or raises")
 
 
-def _cause(error: Exception) -> str:
+def explain(error: BaseException) -> str | None:
+    """An error of the database that nobody foresaw, in one line for an operator; None for any other."""
+    if not isinstance(error, SQLAlchemyError | psycopg.Error):
+        return None
+    said = _cause(error)
+    match getattr(error, "orig", None) or error:
+        case sqlstate.ReadOnlySqlTransaction():
+            return f"the database is read-only ({said}): NIGHTDESK_DATABASE_URL must name the primary"
+        case sqlstate.InsufficientPrivilege():
+            return f"the database refuses: {said}; GRANT it to the role that NIGHTDESK_DATABASE_URL names"
+        case sqlstate.UndefinedTable() | sqlstate.UndefinedColumn() | sqlstate.UndefinedFunction():
+            return f"the database's schema '{SCHEMA}' is not as Nightdesk made it: {said}"
+        case sqlstate.LockNotAvailable() | sqlstate.QueryCanceled() | sqlstate.DeadlockDetected():
+            return f"the database is busy: {said}; try again"
+        case _:
+            return f"the database cannot go on: {said}"
+
+
+def _cause(error: BaseException) -> str:
     original = getattr(error, "orig", None) or error
     return (str(original).strip().splitlines() or [type(original).__name__])[0]
 

@@ -126,11 +126,18 @@ def remember_port(data_dir: Path, name: str, port: int, preferred: int) -> None:
 
 
 def _ports(data_dir: Path) -> dict[str, dict[str, int]]:
+    """What is remembered, as far as it makes sense: a person may have had a hand in it."""
     try:
         ports = json.loads((data_dir / "ports.json").read_text(encoding="utf-8"))
-        return ports if isinstance(ports, dict) else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
+    known = ports.items() if isinstance(ports, dict) else ()
+    return {name: entry for name, entry in known if isinstance(entry, dict) and _is_entry(entry)}
+
+
+def _is_entry(entry: dict[str, object]) -> bool:
+    numbers = [entry.get("port"), entry.get("preferred")]
+    return all(type(number) is int and 0 <= number <= 65_535 for number in numbers)
 
 
 def _is_free(port: int) -> bool:

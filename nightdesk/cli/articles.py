@@ -11,6 +11,7 @@ from nightdesk.cli.output import complain, console, print_articles, print_json
 from nightdesk.money import show_usd
 from nightdesk.states import ArticleState
 
+_ALL = 2_147_483_647  # a filter counts only what it lets through
 app = typer.Typer(help="Articles: what became of the topics.", no_args_is_help=True)
 
 
@@ -26,11 +27,17 @@ def list_(
     from nightdesk.config import load_settings
     from nightdesk.insights import articles as all_articles
 
-    with open_database(load_settings()) as database, database.reading() as session:
-        found = all_articles(session, limit=limit)
+    settings = load_settings()
+    with open_database(settings) as database, database.reading() as session:
+        everything = all_articles(session, limit=limit if state is site is None else _ALL)
+    if site is not None and site not in {*settings.sites, *(one.site for one in everything)}:
+        known = ", ".join(sorted(settings.sites))
+        raise typer.BadParameter(f"there is no site '{site}': the sites are {known}", param_hint="--site")
     found = [
-        one for one in found if (state is None or one.state == state) and (site is None or one.site == site)
-    ]
+        one
+        for one in everything
+        if (state is None or one.state == state) and (site is None or one.site == site)
+    ][:limit]
     if as_json:
         print_json(found)
     elif found:
@@ -41,7 +48,7 @@ def list_(
 
 @app.command()
 def show(
-    number: Annotated[int, typer.Argument(help="The article's number in the list.")],
+    number: Annotated[int, typer.Argument(min=1, max=_ALL, help="The article's number in the list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show brief, outline, draft, revision, gate verdict, publication and cost of one article."""

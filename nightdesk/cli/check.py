@@ -12,6 +12,9 @@ from nightdesk.cli.output import console, print_json
 from nightdesk.errors import InputError, InputProblem
 from nightdesk.languages import language as find_language
 
+#: An article is a hundredth of it. Judging takes some seconds per megabyte.
+MAX_BYTES = 2_000_000
+
 
 def check(
     file: Annotated[Path, typer.Argument(help="A Markdown (.md) or HTML (.html) file.")],
@@ -23,8 +26,14 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the quality gate on a file; exit code 1 if it would be held."""
-    from nightdesk.desk.quality import Requirements, check_html, check_markdown
+    from nightdesk.desk.quality import RULES, Requirements, check_html, check_markdown
 
+    _require_words("--keyword", [] if keyword is None else [keyword])
+    _require_words("--h2", h2 or [])
+    for rule in waive or []:
+        if rule not in RULES:
+            said = f"there is no rule '{rule}': the rules are {', '.join(sorted(RULES))}"
+            raise typer.BadParameter(said, param_hint="--waive")
     requirements = Requirements(
         language=find_language(language),
         keyword=keyword,
@@ -50,11 +59,21 @@ def check(
         raise typer.Exit(1)
 
 
+def _require_words(option: str, given: list[str]) -> None:
+    if any(not words.strip() for words in given):
+        raise typer.BadParameter("it is empty: give words, or leave it out", param_hint=option)
+
+
 def _read(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        with file.open("rb") as opened:
+            raw = opened.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(str(file), [InputProblem(f"cannot be read: {error.strerror}")]) from None
+    if len(raw) > MAX_BYTES:
+        raise InputError(str(file), [InputProblem(f"larger than {MAX_BYTES // 1_000_000} MB: no article is")])
+    try:
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = file.read_bytes().count(b"\n", 0, error.start) + 1
+        line = raw.count(b"\n", 0, error.start) + 1
         raise InputError(str(file), [InputProblem("not UTF-8: save it as UTF-8", line)]) from None

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from nightdesk.insights import ArticleSummary
 
 console = Console(highlight=False)
+_NUMBERS = frozenset({"#", "words", "cost", "tokens"})
+_DROPPED_FIRST = ("prompt", "tokens", "lang", "words", "site", "cost", "state")
+_TOPIC_COLUMNS = 26
 _STYLES = {
     "published": "green",
     "needs_review": "yellow",
@@ -38,8 +41,9 @@ def complain(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """`value` as JSON on standard output."""
-    sys.stdout.write(to_json(value) + "\n")
+    """`value` as JSON on standard output, in ASCII if that has no Unicode."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(to_json(value, ascii_only=not unicode) + "\n")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -49,8 +53,8 @@ def write_json(path: Path, value: Any) -> None:
     unfinished.replace(path)
 
 
-def to_json(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, indent=2)
+def to_json(value: Any, *, ascii_only: bool = False) -> str:
+    return json.dumps(_plain(value), ensure_ascii=ascii_only, indent=2)
 
 
 def _plain(value: Any) -> Any:
@@ -72,29 +76,48 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-def articles_table(articles: Sequence[ArticleSummary], title: str | None = None) -> Table:
-    """Where articles stand."""
+def articles_table(
+    articles: Sequence[ArticleSummary], title: str | None = None, *, width: int | None = None
+) -> Table:
+    """Where articles stand; in a narrow terminal without the less important columns."""
+    cells = [_cells(article) for article in articles]
+    shown = _fitting(cells, width or console.width)
     table = Table(title=title, title_justify="left", expand=True, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("topic", ratio=1, overflow="ellipsis", no_wrap=True)
-    for name in ("site", "lang", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("words", "cost", "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("prompt", no_wrap=True)
-    for article in articles:
-        table.add_row(
-            str(article.number),
-            Text(article.topic),
-            article.site,
-            article.language,
-            Text(_standing(article), style=_STYLES.get(article.state, "")),
-            str(article.words or ""),
-            show_usd(article.cost_usd) if article.cost_usd else "",
-            str(article.tokens or ""),
-            (article.prompt_version or "").partition("@")[0],
-        )
+    for name in shown:
+        if name == "topic":
+            table.add_column(name, ratio=1, overflow="ellipsis", no_wrap=True)
+        else:
+            table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*(row[name] for name in shown))
     return table
+
+
+def _cells(article: ArticleSummary) -> dict[str, Text]:
+    return {
+        "#": Text(str(article.number)),
+        "topic": Text(article.topic),
+        "site": Text(article.site),
+        "lang": Text(article.language),
+        "state": Text(_standing(article), style=_STYLES.get(article.state, "")),
+        "words": Text(str(article.words or "")),
+        "cost": Text(show_usd(article.cost_usd) if article.cost_usd else ""),
+        "tokens": Text(str(article.tokens or "")),
+        "prompt": Text((article.prompt_version or "").partition("@")[0]),
+    }
+
+
+def _fitting(cells: Sequence[dict[str, Text]], width: int) -> list[str]:
+    """The columns that leave the topic room to be read."""
+    shown = ["#", "topic", "site", "lang", "state", "words", "cost", "tokens", "prompt"]
+    widths = {name: max([len(name), *(row[name].cell_len for row in cells)]) for name in shown}
+    for dropped in _DROPPED_FIRST:
+        # Beside each column stands a space, and another where the box would have its lines.
+        taken = sum(widths[name] + 2 for name in shown if name != "topic")
+        if width - taken >= _TOPIC_COLUMNS:
+            break
+        shown.remove(dropped)
+    return shown
 
 
 def print_articles(articles: Sequence[ArticleSummary]) -> None:

@@ -21,8 +21,11 @@ def run(
 ) -> None:
     """Write and publish one article; the same topic again goes on where it stood.
 
-    Exit code 0 if its page is live, 1 if it needs a person, waits or was given up, 2 for bad input.
+    Exit code 0 if its page is live, 1 if it needs a person, waits, is in the hands of another run or was
+    given up, 2 for bad input.
     """
+    if model is not None and not model.strip():
+        raise typer.BadParameter("it is empty: name a model, or leave it out", param_hint="--model")
     from nightdesk.cli.single_run import write_one
 
     cells = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from contextlib import nullcontext
+from dataclasses import asdict
 
-from sqlmodel import select
+from rich.text import Text
+from sqlmodel import Session, select
 
 from nightdesk.cli.interrupt import until_interrupted
 from nightdesk.cli.output import console, print_articles, print_json
@@ -17,7 +19,7 @@ from nightdesk.desk import lanes, queue
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import Topic, add_topics
 from nightdesk.errors import InputError, InputProblem, Lane, LaneKind
-from nightdesk.insights import ArticleSummary, articles
+from nightdesk.insights import ArticleSummary, article_detail, articles
 from nightdesk.llm.providers import choose_models
 from nightdesk.models.article import Article
 from nightdesk.states import ArticleState
@@ -30,7 +32,7 @@ def write_one(cells: dict[str, str], *, model: str | None, provider: str | None,
     Raises:
         OperatorError: if something given cannot be used; then nothing was written.
     """
-    settings = load_settings(**({"provider": provider} if provider else {}))
+    settings = load_settings(**({} if provider is None else {"provider": provider}))
     wanted = topic_from_options(list(settings.sites), **cells)
     choice = choose_models(settings, override=model)
     with open_database(settings) as database:
@@ -43,7 +45,8 @@ def write_one(cells: dict[str, str], *, model: str | None, provider: str | None,
         until_interrupted(_work(settings, database, article_id, model))
         with database.reading() as session:
             summary = articles(session, [article_id])[0]
-    _show(summary, as_json)
+            unread = _unread_sources(session, summary)
+    _show(summary, unread, as_json)
     return summary.state is ArticleState.PUBLISHED
 
 
@@ -93,11 +96,24 @@ async def _work(settings: Settings, database: Database, article_id: uuid.UUID, m
                 await Runner(desk, name, articles=[article_id]).run_until_idle()
 
 
-def _show(summary: ArticleSummary, as_json: bool) -> None:
+def _unread_sources(session: Session, summary: ArticleSummary) -> dict[str, str]:
+    """The addresses that could not be read, each with the reason."""
+    detail = article_detail(session, summary.number) or {}
+    return {source["url"]: source["error"] for source in detail.get("sources", ()) if source["error"]}
+
+
+def _show(summary: ArticleSummary, unread: dict[str, str], as_json: bool) -> None:
     if as_json:
-        print_json(summary)
+        print_json(asdict(summary) | {"unread_sources": unread})
         return
     print_articles([summary])
-    if summary.state is ArticleState.WAITING:
-        console.print("it waits; the same command goes on with it later")
+    for url, error in unread.items():
+        console.print(Text(f"not read: {url}: {error}", style="yellow"), soft_wrap=True)
+    match summary.state:
+        case ArticleState.WAITING:
+            console.print("it waits; the same command goes on with it later")
+        case ArticleState.WORKING:
+            console.print("another run works on it; this one leaves it alone")
+        case ArticleState.QUEUED:
+            console.print("it is queued; the same command goes on with it")
     console.print(f"all of it: nightdesk articles show {summary.number}")

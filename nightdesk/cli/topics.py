@@ -27,9 +27,14 @@ def topic_from_options(sites: list[str], **cells: str) -> Topic:
     problems: list[InputProblem] = []
     topic = parse_topic(cells, sites, problems)
     if topic is None:
-        named = [InputProblem(f"--{problem.column}: {problem.message}") for problem in problems]
+        named = [InputProblem(f"{_option(problem.column)}: {problem.message}") for problem in problems]
         raise InputError("the topic", named)
     return topic
+
+
+def _option(column: str | None) -> str:
+    """The option that fills a column."""
+    return "--source" if column == "sources" else f"--{(column or 'topic').replace('_', '-')}"
 
 
 @app.command()
@@ -94,14 +99,17 @@ def import_(
 
 
 @app.command("list")
-def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the highest priority first.")] = 1_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Show all topics and where their articles stand."""
     from nightdesk.compose import open_database
     from nightdesk.config import load_settings
     from nightdesk.insights import articles
 
     with open_database(load_settings()) as database, database.reading() as session:
-        found = articles(session)
+        found = articles(session, limit=limit)
     if as_json:
         print_json(found)
     elif found:

@@ -22,13 +22,18 @@ from nightdesk.world import World
 
 COLUMNS = ("topic", "keyword", "site", "language", "priority", "audience", "min_words", "sources")
 REQUIRED = ("topic", "keyword", "site")
+_COLUMN_LIST = ", ".join(COLUMNS)
 MAX_CHARS = {"topic": 200, "keyword": 80, "audience": 300}
 MAX_SOURCES = 20
 MAX_URL_CHARS = 2_000
 _PICTOGRAPH = regex.compile(r"[\p{Extended_Pictographic}\U0001F1E6-\U0001F1FF--[#*0-9©®™]]", regex.V1)
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}]*")
 Wrong = Callable[[str, str], None]  #: takes a column's name and what is wrong with it
-_CONTROL = regex.compile(r"[\p{Cc}\p{Cs}--[\t]]", regex.V1)
+_CONTROL = regex.compile(r"[\p{Cc}--[\t]]", regex.V1)
+# How Python hands on bytes of the command line that are not in the terminal's encoding.
+_UNDECODED = regex.compile(r"\p{Cs}")
+# Embeddings, overrides and isolates reorder what stands around them, on the page and in this message.
+_DIRECTION = regex.compile(r"[\u202A-\u202E\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ def _rows(path: Path) -> tuple[list[tuple[int, dict[str, str]]], list[InputProbl
             str(path),
             [InputProblem(f"not UTF-8 (byte {error.start}): save the file as UTF-8", line, column)],
         ) from None
+    if not content.strip():
+        raise InputError(str(path), [InputProblem(f"the file is empty: its columns are {_COLUMN_LIST}")])
     problems: list[InputProblem] = []
     rows = []
     records = _records(content, path)
@@ -137,8 +144,12 @@ def _records(content: str, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _check_header(path: Path, header: Sequence[str]) -> list[str]:
     names = [name.strip().lower() for name in header]
+    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and mark in names[0]:
+            problem = f"the columns are separated by {called}: save the file as CSV with commas"
+            raise InputError(str(path), [InputProblem(problem, 1)])
     problems = [
-        InputProblem(f"unknown column; the columns are {', '.join(COLUMNS)}", 1, name or "(empty)")
+        InputProblem(f"unknown column; the columns are {_COLUMN_LIST}", 1, name or "(empty)")
         for name in names
         if name not in COLUMNS
     ]
@@ -164,8 +175,8 @@ def parse_topic(
         length = len(row.get(column, ""))
         if length > limit:
             wrong(column, f"{length} characters, at most {limit} are allowed")
-        if column == "audience" and _CONTROL.search(row.get(column, "")):
-            wrong(column, "a control character")
+    if unseen := _unseen(row.get("audience", "")):
+        wrong("audience", unseen)
     known = sorted(sites)
     if row.get("site", "") not in known:
         named = f"unknown site '{row.get('site', '')}'" if row.get("site") else "is empty"
@@ -199,10 +210,21 @@ def _check_words(column: str, value: str, wrong: Wrong) -> None:
     elif found := _PICTOGRAPH.search(value):
         # It would end in the page's title and address, and no text repeats it as a keyword.
         wrong(column, f"the emoji '{found[0]}' cannot stand here: write it in words")
-    elif _CONTROL.search(value):
-        wrong(column, "a control character or line break")
+    elif unseen := _unseen(value):
+        wrong(column, unseen)
     elif not _WORD.search(value):
         wrong(column, "has no word in it")
+
+
+def _unseen(value: str) -> str | None:
+    """What is wrong with a cell that holds more than is seen of it."""
+    if _UNDECODED.search(value):
+        return "its bytes are not text in this terminal's encoding: use UTF-8, such as LC_ALL=C.UTF-8"
+    if _CONTROL.search(value):
+        return "a control character or line break"
+    if found := _DIRECTION.search(value):
+        return f"an invisible character that turns the text's direction (U+{ord(found[0]):04X}): remove it"
+    return None
 
 
 def _whole_number(row: dict[str, str], column: str, default: int, low: int, high: int, wrong: Wrong) -> int:
@@ -220,6 +242,8 @@ def _sources(given: str, wrong: Wrong) -> tuple[str, ...]:
     for url in urls:
         if not regex.fullmatch(r"https?://[^/?#\s]+\S*", url) or len(url) > MAX_URL_CHARS:
             wrong("sources", f"'{url[:80]}' is not an http:// or https:// address")
+        elif unseen := _unseen(url):
+            wrong("sources", unseen)
     if len(urls) > MAX_SOURCES:
         wrong("sources", f"{len(urls)} addresses, at most {MAX_SOURCES} are allowed")
     return urls
@@ -235,9 +259,10 @@ _ADD = text("""
 
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('nightdesk.articles'))")
 
-_NUMBER = text("""
-    SELECT number FROM nightdesk.articles
-    WHERE site = :site AND language = :language AND topic_key = :topic_key
+_THERE = text("""
+    SELECT a.site, a.language, a.topic_key, a.number FROM nightdesk.articles a
+    JOIN unnest(cast(:sites AS text[]), cast(:languages AS text[]), cast(:keys AS text[]))
+        wanted (site, language, topic_key) USING (site, language, topic_key)
 """)
 
 
@@ -255,10 +280,17 @@ def add_topics(
     Raises:
         InputError: if a topic is there already and `skip_existing` is false.
     """
-    problems, existing = [], 0
     # One import at a time: two that hold the same topics in another order would deadlock.
     session.connection().execute(_ONE_AT_A_TIME)
+    there = _there(session, topics)
+    known = [_known(topic, there[_identity(topic)]) for topic in topics if _identity(topic) in there]
+    if known and not skip_existing:
+        # Before anything is added: a number that a row was given is gone even if the row is not kept.
+        raise InputError(source, known)
+    added = 0
     for topic in topics:
+        if _identity(topic) in there:
+            continue
         values = {
             "id": world.new_id(),
             "topic": topic.topic,
@@ -274,12 +306,25 @@ def add_topics(
         article_id = session.connection().execute(_ADD, values).scalar()
         if article_id is not None:
             queue.add_job(session, article_id, Phase.RESEARCH, 1, limits)
-            continue
-        existing += 1
-        if not skip_existing:
-            number = session.connection().execute(_NUMBER, values).scalar_one()
-            message = f"there already as article {number} ('{topic.topic}')"
-            problems.append(InputProblem(message, topic.line, "topic"))
-    if problems:
-        raise InputError(source, problems)
-    return Imported(added=len(topics) - existing, existing=existing)
+            added += 1
+    return Imported(added=added, existing=len(topics) - added)
+
+
+def _identity(topic: Topic) -> tuple[str, str, str]:
+    return (topic.site, topic.language, topic.key)
+
+
+def _there(session: Session, topics: Sequence[Topic]) -> dict[tuple[str, str, str], int]:
+    """The numbers of the articles that are there already."""
+    values = {
+        "sites": [topic.site for topic in topics],
+        "languages": [topic.language for topic in topics],
+        "keys": [topic.key for topic in topics],
+    }
+    rows = session.connection().execute(_THERE, values)
+    return {(row.site, row.language, row.topic_key): row.number for row in rows}
+
+
+def _known(topic: Topic, number: int) -> InputProblem:
+    column = None if topic.line is None else "topic"
+    return InputProblem(f"there already as article {number} ('{topic.topic}')", topic.line, column)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from nightdesk.llm.failures import lost
 from nightdesk.llm.port import ModelReply, ModelRequest, Stop
-from nightdesk.llm.sdk import as_dict, count, guarded, timeout
+from nightdesk.llm.sdk import as_dict, configuring, count, guarded, timeout
 from nightdesk.spend.usage import TokenUsage
 
 PROVIDER = "anthropic"
@@ -34,14 +34,15 @@ class AnthropicModel:
         from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
 
         self._status_error, self._connection_error = APIStatusError, APIConnectionError
-        # Both given: a stray variable in the environment must not redirect spend.
-        self._client = AsyncAnthropic(
-            api_key=api_key,
-            base_url=base_url or "https://api.anthropic.com",
-            max_retries=0,
-            # A redirect would send the question again, up to twenty times and to anybody.
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
-        )
+        with configuring(PROVIDER):
+            # Both given: a stray variable in the environment must not redirect spend.
+            self._client = AsyncAnthropic(
+                api_key=api_key,
+                base_url=base_url or "https://api.anthropic.com",
+                max_retries=0,
+                # A redirect would send the question again, up to twenty times and to anybody.
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+            )
 
     async def ask(self, request: ModelRequest) -> ModelReply:
         """See `ModelPort.ask`."""

@@ -48,6 +48,8 @@ FLAGGED = frozenset(
         "misalignment_policy_violation",
     }
 )
+#: Where an address of each provider usually ends.
+_ADDRESS_HINTS = {"openai": " (it usually ends in /v1)", "anthropic": " (it usually ends without /v1)"}
 _REFUSED_BEFORE_WORK = frozenset({409, 503, 529})
 DEFAULT_WAIT_S = 10.0
 
@@ -65,12 +67,14 @@ class ProviderError:
 
 def classify(error: ProviderError) -> CallFailed:
     """The failure of a request that was answered with an error."""
-    said = f"{error.provider} answered {error.status}: {shorten(storable(error.message), 500)}"
+    said = f"{error.provider} answered {error.status}: {shorten(storable(error.message), 400)}"
     lane = Lane(LaneKind.PROVIDER, error.provider)
     failure: JobError
     billing = Billing.NOTHING
     if _is_closed(error):
         failure = Blocked(said, lane=lane)
+    elif _is_elsewhere(error):
+        failure = Blocked(f"{said}; {_address_hint(error.provider)}", lane=lane)
     elif error.codes & FLAGGED:
         failure = NeedsPerson(said, reasons=(Reason("prompt_flagged", said),))
     elif error.status in (402, 429):
@@ -94,10 +98,30 @@ def _is_closed(error: ProviderError) -> bool:
     return bool(codes) or told_in_words or error.status in (401, 403)
 
 
+def _is_elsewhere(error: ProviderError) -> bool:
+    """Whether nothing that answers questions is at this address: the operator's mistake, no article's.
+
+    Both providers answer 404 to a model that they do not have, too; then they name it.
+    """
+    if error.status == 404:
+        return "model_not_found" not in error.codes and "model" not in error.message.lower()
+    return error.status == 405
+
+
+def _address_hint(provider: str) -> str:
+    return f"check the setting {provider}.base_url{_ADDRESS_HINTS.get(provider, '')}"
+
+
 def not_sent(provider: str, why: str) -> CallFailed:
     """The request never left: refused connection, unknown host."""
     lane = Lane(LaneKind.PROVIDER, provider)
     return CallFailed(Transient(f"{provider} cannot be reached: {why}", lane=lane), Billing.NOTHING)
+
+
+def misconfigured(provider: str, why: str) -> CallFailed:
+    """The request cannot be made of key and address as they are, so it never left."""
+    said = f"the request to {provider} cannot be made ({why}): check its key and {provider}.base_url"
+    return CallFailed(Blocked(said, lane=Lane(LaneKind.PROVIDER, provider)), Billing.NOTHING)
 
 
 def unsendable(provider: str, why: str) -> CallFailed:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from nightdesk.errors import Lane, LaneKind, NeedsPerson, Reason, ToldToWait
 from nightdesk.llm.failures import DEFAULT_WAIT_S, FLAGGED, lost
 from nightdesk.llm.port import Billing, CallFailed, ModelReply, ModelRequest, Stop
-from nightdesk.llm.sdk import as_dict, count, guarded, timeout
+from nightdesk.llm.sdk import as_dict, configuring, count, guarded, timeout
 from nightdesk.spend.usage import TokenUsage
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ class OpenAIModel:
         from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
         self._status_error, self._connection_error = APIStatusError, APIConnectionError
-        self._client = AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url or "https://api.openai.com/v1",
-            max_retries=0,
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
-        )
+        with configuring(PROVIDER):
+            self._client = AsyncOpenAI(
+                api_key=api_key,
+                base_url=base_url or "https://api.openai.com/v1",
+                max_retries=0,
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+            )
 
     async def ask(self, request: ModelRequest) -> ModelReply:
         """See `ModelPort.ask`."""

@@ -4,17 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 
-from nightdesk.llm.failures import ProviderError, classify, lost, not_sent, retry_after_s, unsendable
+from nightdesk.errors import ConfigError
+from nightdesk.llm.failures import (
+    ProviderError,
+    classify,
+    lost,
+    misconfigured,
+    not_sent,
+    retry_after_s,
+    unsendable,
+)
 from nightdesk.llm.port import CallFailed, ModelReply, ModelRequest
 
 #: A connection that takes longer will not come: nothing was sent, so nothing need be written off.
 CONNECT_S = 10.0
-_NEVER_LEFT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+_NEVER_LEFT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+)
+# A line break in the key and the like.
+_CANNOT_BE_MADE = (httpx2.LocalProtocolError, httpx2.InvalidURL)
+
+
+@contextmanager
+def configuring(provider: str) -> Iterator[None]:
+    """Building a client.
+
+    Raises:
+        ConfigError: if its address, or a proxy that the environment names, cannot be used.
+    """
+    try:
+        yield
+    except (ValueError, httpx2.InvalidURL) as error:
+        raise ConfigError(
+            f"no client for {provider} can be made: {error}; "
+            f"check {provider}.base_url and the proxy variables of the environment"
+        ) from None
 
 
 async def guarded(
@@ -42,12 +76,17 @@ async def guarded(
         cause = error.__cause__
         if isinstance(cause, _NEVER_LEFT):
             raise not_sent(provider, str(cause) or type(cause).__name__) from error
+        if isinstance(cause, _CANNOT_BE_MADE):
+            # Without the cause: it quotes the header, and with it the key.
+            raise misconfigured(provider, type(cause).__name__) from None
         raise lost(provider, f"{error} ({type(cause).__name__})") from error
     except UnicodeEncodeError as error:
         raise unsendable(provider, str(error)) from error
     except json.JSONDecodeError as error:
         raise lost(provider, f"its answer is not JSON: {error}") from error
-    except (httpx2.HTTPError, ValueError, AttributeError, TypeError, LookupError) as error:
+    except (
+        httpx2.HTTPError, ExceptionGroup, ValueError, AttributeError, TypeError, LookupError
+    ) as error:  # fmt: skip
         # Bodies that are JSON but not of the promised shape surface in many ways.
         raise lost(provider, f"its answer cannot be read: {type(error).__name__}: {error}") from error
 

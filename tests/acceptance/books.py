@@ -65,3 +65,8 @@ def nothing_is_held(database: Database) -> None:
             text("SELECT count(*) FROM nightdesk.jobs WHERE state IN ('leased', 'failed')")
         )
         assert held.scalar() == 0
+
+
+def no_run_died(database: Database) -> None:
+    with database.reading() as session:
+        assert session.connection().execute(text("SELECT sum(deaths) FROM nightdesk.jobs")).scalar() == 0

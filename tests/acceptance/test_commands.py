@@ -3,75 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nightdesk.embedded import EmbeddedPostgres
-from nightdesk.sandbox import SandboxOptions, SandboxProcess, read_journal
-from tests.acceptance.demo_run import environment
+from nightdesk.sandbox import read_journal
+from tests.acceptance.command_user import User, a_user, refused
 
 pytestmark = pytest.mark.timeout(120)
 RUN = ("run", "--topic", "Starting a compost heap", "--keyword", "compost heap", "--site", "garden")
 
 
-@dataclass
-class User:
-    """Somebody with an empty home, a key, and the sandbox where the provider would be."""
-
-    home: Path
-    sandbox: SandboxProcess
-
-    def __call__(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        settings = {
-            "ANTHROPIC_API_KEY": "a key",
-            "NIGHTDESK_ANTHROPIC__BASE_URL": self.sandbox.base_url,
-            "NIGHTDESK_OPENAI__BASE_URL": self.sandbox.base_url + "/v1",
-            "NIGHTDESK_SITE_PORT": "0",
-        }
-        return subprocess.run(
-            [sys.executable, "-m", "nightdesk", *arguments],
-            cwd=self.home,
-            env=environment(self.home) | settings | variables,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
-
-    def json(self, *arguments: str, **variables: str) -> Any:
-        done = self(*arguments, "--json", **variables)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    @property
-    def requests(self) -> int:
-        return len(read_journal(self.sandbox.options.journal))
-
-
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    home = tmp_path_factory.mktemp("user")
-    embedded = EmbeddedPostgres(home / ".local" / "share" / "nightdesk")
-    (home / ".local" / "share" / "nightdesk").mkdir(parents=True)
-    embedded.start()  # kept for all commands of this module, which adopt it
-    with SandboxProcess(SandboxOptions(port=0, journal=home / "journal.jsonl")) as sandbox:
-        yield User(home, sandbox)
-    embedded.stop()
-    subprocess.run(["rm", "-rf", str(embedded.home)], check=True)
-
-
-def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One clear message, exit code 2, no traceback."""
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    for word in words:
-        assert word in done.stderr
+    with a_user(tmp_path_factory.mktemp("user")) as one:
+        yield one
 
 
 def test_run_writes_one_article_and_the_same_command_again_buys_nothing(user: User) -> None:

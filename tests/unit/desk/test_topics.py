@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nightdesk.desk.topics import COLUMNS, Topic, read_topics
-from nightdesk.errors import InputError
+from nightdesk.desk.topics import COLUMNS, Topic, parse_topic, read_topics
+from nightdesk.errors import InputError, InputProblem
 
 HEADER = "topic,keyword,site,language,priority,audience,min_words,sources\n"
 GOOD = "Compost for beginners,compost,garden,en,3,,300,http://a.example/x\n"
@@ -63,6 +64,10 @@ def test_only_topic_keyword_and_site_are_required(tmp_path: Path) -> None:
         ("Compost, with comma,compost,garden,en,3,,300,", "line 3, column 'sources': 9 cells for 8 columns"),
         ("Compost,compost", "line 3, column 'site': 2 cells for 8 columns"),
         ('"a\nb",compost,garden,en,3,,300,', "line 3, column 'topic': a control character or line break"),
+        ("Com\u202epost,compost,garden,en,3,,300,", "line 3, column 'topic': an invisible character that turns the text's direction (U+202E)"),
+        ("Compost,com\u2066post,garden,en,3,,300,", "line 3, column 'keyword': an invisible character"),
+        ("Compost,compost,garden,en,3,a\u2069b,300,", "line 3, column 'audience': an invisible character"),
+        ("Compost,compost,garden,en,3,,300,http://a/\u202ax", "line 3, column 'sources': an invisible character"),
     ],
 )  # fmt: skip
 def test_a_bad_row_is_named_with_line_and_column(tmp_path: Path, row: str, expected: str) -> None:
@@ -76,7 +81,13 @@ def test_every_problem_of_a_file_is_listed_at_once(tmp_path: Path) -> None:
     assert "line 4, column 'priority'" in said
 
 
-@pytest.mark.parametrize("header", ["title,keyword,site\n", "topic;keyword;site\n", "\n", "topic,keyword\n"])
+@pytest.mark.parametrize(("mark", "called"), [(";", "semicolons"), ("\t", "tabs")])
+def test_other_separators_than_commas_are_named(tmp_path: Path, mark: str, called: str) -> None:
+    said = problems(tmp_path, (HEADER + GOOD).replace(",", mark))
+    assert f"line 1: the columns are separated by {called}: save the file as CSV with commas" in said
+
+
+@pytest.mark.parametrize("header", ["title,keyword,site\n", "\n", "topic,keyword\n"])
 def test_a_wrong_header_is_named(tmp_path: Path, header: str) -> None:
     assert "line 1, column" in problems(tmp_path, header + GOOD)
 
@@ -89,7 +100,8 @@ def test_a_file_that_is_not_utf8_is_named_with_the_place(tmp_path: Path) -> None
 
 def test_a_file_without_topics_and_a_missing_file_are_named(tmp_path: Path) -> None:
     assert "no topics" in problems(tmp_path, HEADER)
-    assert "column is missing" in problems(tmp_path, "")
+    for empty in ("", "\ufeff", " \n\n"):
+        assert "the file is empty: its columns are topic, keyword, site" in problems(tmp_path, empty)
     with pytest.raises(InputError, match="No such file"):
         read_topics(tmp_path / "none.csv", SITES)
 
@@ -103,6 +115,14 @@ def test_a_quoted_cell_over_several_lines_does_not_shift_the_line_numbers(tmp_pa
 def test_scripts_and_joiners_of_our_languages_are_no_emoji_and_no_control_characters(tmp_path: Path) -> None:
     rows = "Башта на тераси,башта,garden,sr-Cyrl,3,,300,\nహైదరాబాద్\u200cలో తోట,తోట,garden,te,3,,300,\n"
     assert len(read(tmp_path, HEADER + rows)) == 2
+
+
+def test_bytes_of_the_command_line_that_are_no_text_are_named_for_what_they_are() -> None:
+    cells = {"topic": os.fsdecode(b"caf\xe9"), "keyword": "coffee", "site": "garden"}
+    found: list[InputProblem] = []
+    assert parse_topic(cells, SITES, found) is None
+    assert [problem.column for problem in found] == ["topic"]
+    assert "not text in this terminal's encoding" in found[0].message
 
 
 @given(st.binary(max_size=400))

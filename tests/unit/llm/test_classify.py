@@ -23,6 +23,7 @@ from nightdesk.llm.failures import (
     ProviderError,
     classify,
     lost,
+    misconfigured,
     not_sent,
     unsendable,
 )
@@ -45,8 +46,8 @@ def an_error(
         (401, Blocked, Billing.NOTHING),
         (402, Blocked, Billing.NOTHING),
         (403, Blocked, Billing.NOTHING),
-        (404, Permanent, Billing.NOTHING),
-        (405, Permanent, Billing.NOTHING),
+        (404, Blocked, Billing.NOTHING),
+        (405, Blocked, Billing.NOTHING),
         (408, Transient, Billing.UNKNOWN),
         (409, Transient, Billing.NOTHING),
         (413, Permanent, Billing.NOTHING),
@@ -104,8 +105,35 @@ def test_a_402_that_says_when_to_return_passes_by_itself() -> None:
 def test_the_two_billing_messages_are_read_with_status_400_only(message: str) -> None:
     assert type(classify(an_error(400, message=message)).error) is Blocked
     assert type(classify(an_error(400, message=message.upper())).error) is Blocked
-    assert type(classify(an_error(404, message=message)).error) is Permanent
+    assert type(classify(an_error(422, message=message)).error) is Permanent
     assert type(classify(an_error(500, message=message)).error) is Transient
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        (["model_not_found", "invalid_request_error"], "no"),
+        (["not_found_error"], "model: claude-none-1"),
+        (["NotFoundError"], "The model `none` does not exist."),
+    ],
+)
+def test_a_404_that_names_the_model_is_permanent(codes: list[str], message: str) -> None:
+    failed = classify(an_error(404, *codes, message=message))
+    assert (type(failed.error), failed.billing) == (Permanent, Billing.NOTHING)
+
+
+@pytest.mark.parametrize(("provider", "hint"), [("openai", "ends in /v1"), ("anthropic", "ends without /v1")])
+@pytest.mark.parametrize("status", [404, 405])
+def test_an_address_where_nothing_answers_is_the_operators_mistake_and_says_what_to_check(
+    provider: str, hint: str, status: int
+) -> None:
+    failed = classify(
+        ProviderError(provider, status, frozenset({"not_found_error"}), "Not Found " * 99, None)
+    )
+    assert type(failed.error) is Blocked
+    assert failed.error.lane == Lane(LaneKind.PROVIDER, provider)
+    assert f"{provider}.base_url" in str(failed.error)
+    assert hint in str(failed.error)
 
 
 def test_a_message_that_quotes_a_code_is_not_a_code() -> None:
@@ -141,6 +169,8 @@ def test_what_never_left_costs_nothing_and_what_left_may_have() -> None:
         Billing.NOTHING,
     )
     assert (type(lost("openai", "x").error), lost("openai", "x").billing) == (Transient, Billing.UNKNOWN)
+    failed = misconfigured("openai", "x")
+    assert (type(failed.error), failed.billing, failed.error.lane) == (Blocked, Billing.NOTHING, LANE)
     failed = unsendable("openai", "x")
     assert (type(failed.error), failed.billing) == (Permanent, Billing.NOTHING)
 
