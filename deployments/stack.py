@@ -168,6 +168,7 @@ class _Commands:
             command=[*command, "--limit", str(self._options.runs), "--name", socket.gethostname()],
             # Runs are started as `python -m prefect.engine`: this Python.
             env=self._client | {"PATH": f"{Path(sys.executable).parent}:{self._client.get('PATH', '')}"},
+            before_restart=self._recover,
             before_stop=self._drain,
             stop_timeout_s=10.0,
         )
@@ -175,19 +176,26 @@ class _Commands:
     def register(self, tell: Tell) -> None:
         """`deployments.apply` and `deployments.recover`, in a process of their own."""
         arguments = [] if self._options.pace is None else ["--pace", json.dumps(asdict(self._options.pace))]
-        for module, more in (("deployments.apply", arguments), ("deployments.recover", [])):
-            done = subprocess.run(
-                [sys.executable, "-m", module, *more],
-                env=self._client,
-                capture_output=True,
-                text=True,
-                timeout=APPLY_TIMEOUT_S,
-            )
-            if done.returncode:
-                raise ConfigError(f"{module} failed:\n{(done.stdout + done.stderr).strip()[-3000:]}")
-            for line in done.stdout.splitlines():
-                tell(line)
+        for line in self._run("deployments.apply", *arguments).splitlines():
+            tell(line)
+        self._recover()
         self._pause(False)
+
+    def _recover(self) -> None:
+        """End what the last worker left pending: such a run would keep its phase from ticking."""
+        self._run("deployments.recover")
+
+    def _run(self, module: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env=self._client,
+            capture_output=True,
+            text=True,
+            timeout=APPLY_TIMEOUT_S,
+        )
+        if done.returncode:
+            raise ConfigError(f"{module} failed:\n{(done.stdout + done.stderr).strip()[-3000:]}")
+        return done.stdout
 
     def _answers(self) -> bool:
         try:

@@ -18,7 +18,7 @@ from tasks.monitoring import (
 
 
 @flow(name="monitor")
-async def monitor(grace_s: float = 120.0, pending_s: float = 600.0) -> State[Any]:
+async def monitor(grace_s: float = 120.0, pending_s: float = 180.0) -> State[Any]:
     """End what died without a word, take back what it held, and route what no event brought.
 
     Args:

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from nightdesk import __version__
-from nightdesk.config import Settings
+from nightdesk.config import ProviderName, Settings
 from nightdesk.db import Database
 from nightdesk.desk.desk import Desk
 from nightdesk.desk.queue import Limits
 from nightdesk.desk.runs import registered_run, take_back_dead_runs
 from nightdesk.embedded import EmbeddedPostgres
+from nightdesk.llm.limiter import PATIENCE_S, WINDOW_S, Limiter, LocalLimiter, ProviderLimits
 from nightdesk.llm.metered import MeteredClient
 from nightdesk.llm.providers import choose_models, open_model
 from nightdesk.publishing.port import Site
@@ -51,6 +52,17 @@ def open_database(settings: Settings) -> Iterator[Database]:
 def job_limits(settings: Settings) -> Limits:
     """What each new job may use."""
     return Limits(max_tokens=settings.jobs.max_tokens, max_usd=settings.jobs.max_usd)
+
+
+def local_limiter(settings: Settings, provider: ProviderName, world: World) -> LocalLimiter:
+    """The limits that the settings name for a provider, kept in this process.
+
+    Whoever is first in line waits for tokens a whole minute if need be: a run that asks one call after
+    another must not be sent away by its own last one.
+    """
+    given = settings.provider_settings(provider)
+    limits = {str(provider): ProviderLimits(given.max_in_flight, given.tokens_per_minute)}
+    return LocalLimiter(limits, world, patience_s=PATIENCE_S + WINDOW_S)
 
 
 def fetch_policy(settings: Settings) -> FetchPolicy:
@@ -94,8 +106,11 @@ async def open_desk(
     *,
     model: str | None = None,
     world: World | None = None,
+    limiter: Limiter | None = None,
 ) -> AsyncIterator[Desk]:
     """A desk on these settings. `model` replaces both configured models.
+
+    `limiter` None: the settings' limits, kept in this process.
 
     Raises:
         ConfigError: if no provider is configured or a model has no price.
@@ -108,7 +123,12 @@ async def open_desk(
         yield Desk(
             database=database,
             world=world,
-            client=MeteredClient(database, {choice.provider: port}, world),
+            client=MeteredClient(
+                database,
+                {choice.provider: port},
+                world,
+                limiter or local_limiter(settings, choice.provider, world),
+            ),
             reader=reader,
             sites=sites,
             models=choice,

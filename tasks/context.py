@@ -51,5 +51,5 @@ async def opened_desk(database: Database, *, lease_s: float | None = None) -> As
     if lease_s is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"lease_s": lease_s})})
     with open_sites(settings) as sites:
-        async with open_desk(settings, database, sites) as desk:
+        async with open_desk(settings, database, sites, limiter=PrefectLimiter()) as desk:
             yield desk

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.live import Live
+from sqlalchemy.exc import SQLAlchemyError
 
 from nightdesk.cli.interrupt import ended_by_signals
 from nightdesk.cli.output import articles_table, complain, console, print_articles, write_json
 from nightdesk.compose import job_limits
 from nightdesk.config import Settings, given_settings, load_settings
+from nightdesk.db import passes
 from nightdesk.desk.topics import add_topics, read_topics
 from nightdesk.errors import ConfigError
 from nightdesk.insights import ArticleSummary, articles, letters, money_usd
@@ -119,19 +121,30 @@ def _stack_options(options: Options) -> StackOptions:
 def _until_all_is_final(stack: Stack, options: Options, watch: Stopwatch) -> None:
     """Show where the articles stand until nothing moves any more."""
     shown: set[int] = set()
+    found: list[ArticleSummary] = []
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
-            with stack.database.reading() as session:
-                found = articles(session)
+            found = _look(stack) or found
             if watch.first_page is None and any(one.state is ArticleState.PUBLISHED for one in found):
                 watch.first_page = watch.now() - (watch.services or 0.0)
             if console.is_terminal:
                 live.update(articles_table(found, "working …"), refresh=True)
             else:
                 _print_news(found, shown)
-            if all(one.state.is_final for one in found) or watch.now() > options.patience_s:
+            if (found and all(one.state.is_final for one in found)) or watch.now() > options.patience_s:
                 return
             stack.serve(for_s=0.5)
+
+
+def _look(stack: Stack) -> list[ArticleSummary]:
+    """The articles; none while the database starts again."""
+    try:
+        with stack.database.reading() as session:
+            return articles(session)
+    except SQLAlchemyError as error:
+        if passes(error):
+            return []
+        raise
 
 
 def _tell(line: str) -> None:

@@ -22,7 +22,7 @@ from nightdesk.desk.lease_keeper import LeaseKeeper
 from nightdesk.desk.policy import Verdict, decide
 from nightdesk.desk.queue import Claim
 from nightdesk.desk.site_lease import SiteBusy
-from nightdesk.errors import Fenced, Transient
+from nightdesk.errors import Blocked, Fenced, Transient
 from nightdesk.states import JobState
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,9 @@ async def attend(
     """
     try:
         with keeper.keeping(claim):
+            await _enter_lane(desk, claim)
             await work(desk, claim)
+        await _leave_lane(desk, claim)
         return JobState.DONE
     except Fenced as error:
         log.warning("%s", error)
@@ -59,15 +61,39 @@ async def attend(
         return await _give_up(desk, claim, error, route_as)
 
 
+async def _enter_lane(desk: Desk, claim: Claim) -> None:
+    paused = await desk.transact(lambda session: lanes.admit(session, claim))
+    if paused is not None:
+        raise paused
+
+
+async def _leave_lane(desk: Desk, claim: Claim) -> None:
+    """The job is done, whatever becomes of this: a trial that is not noted ends with the job's claim."""
+    try:
+        await desk.transact(lambda session: lanes.ended(session, claim))
+    except Transient as gone:
+        log.warning("job %s is done; that its lane works is not noted: %s", claim.job_id, gone)
+
+
 async def _give_up(desk: Desk, claim: Claim, error: Exception, route_as: str | None) -> JobState | None:
-    verdict = _verdict(desk, claim, error)
+    planned = _verdict(desk, claim, error)
     record = record_failure(error)
+    suspect = error.lane if isinstance(error, Transient) else None
 
     def write(session: Session) -> JobState:
         # The job first, as everywhere: the fence is checked, and locks are taken in one order.
+        verdict = planned
+        if suspect is not None:
+            queue.renew(session, claim, desk.lease_s)
+            down_s = lanes.failed(session, claim, suspect, record.message)
+            if down_s is not None:
+                verdict = Verdict(JobState.WAITING, wait_s=down_s, counted=False)
         queue.give_up(session, claim, verdict, record)
         if verdict.pause is not None:
-            lanes.pause(session, verdict.pause, record.message, verdict.wait_s or 0.0)
+            wait_s = verdict.wait_s or 0.0
+            lanes.pause(session, verdict.pause, record.message, wait_s, unproven=isinstance(error, Blocked))
+        elif suspect is None:
+            lanes.ended(session, claim)
         if verdict.state is JobState.FAILED and route_as is not None:
             route_failed(session, [claim.job_id], layer=route_as)
         return verdict.state
@@ -99,5 +125,10 @@ async def _hand_back(desk: Desk, claim: Claim) -> None:
     """The run is being stopped: the job is ready for the next one, at no cost."""
     verdict = Verdict(JobState.READY, counted=False)
     record = record_failure(RuntimeError("the run was stopped"))
+
+    def write(session: Session) -> None:
+        queue.give_up(session, claim, verdict, record)
+        lanes.ended(session, claim)
+
     with contextlib.suppress(Fenced, Transient):
-        await desk.transact(lambda session: queue.give_up(session, claim, verdict, record))
+        await desk.transact(write)

@@ -2,12 +2,16 @@
 
 class          within the attempt            then
 transient      again after 1, 4, 12 s        wait 30 min; after 3 attempts failed
+  … lane down  again after 1, 4, 12 s        the lane's breaker opens, wait for it, not counted
 told to wait   sleep up to 30 s              the lane pauses for everybody, wait, not counted
 blocked        -                             the lane pauses for everybody, wait, not counted
 permanent      -                             failed at once
 needs person   -                             needs review, with the reasons
 over job cap   -                             failed at once; if only unknown cost did it, as transient
 configuration  -                             wait, not counted: it works elsewhere or later
+
+A lane is down when several tries failed in passing, over at least two jobs, without a success between.
+"Told to wait" without a lane is our own limiter's word: only the job waits.
 """
 
 from __future__ import annotations
@@ -34,6 +38,17 @@ NEXT_ATTEMPT_JITTER = 0.1
 PAUSE_S = 900.0
 #: A provider that asks for more is asked again after this; one mistaken header must not close it for days.
 LONGEST_PAUSE_S = 21_600.0
+#: The breaker of a lane opens after so many failed tries, of so many jobs, within the window.
+BREAKER_FAILURES = 4
+BREAKER_JOBS = 2
+BREAKER_WINDOW_S = 600.0
+#: An attempt that ends in a transient error has made these tries.
+TRIES = 1 + len(RETRY_DELAYS_S)
+#: Its first pause, which doubles up to the longest while the jobs that try the lane fail.
+BREAKER_PAUSE_S = 120.0
+BREAKER_LONGEST_PAUSE_S = 1_800.0
+#: How long the others are held off at a time while one job tries the lane.
+PROBE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +87,16 @@ def retry_after_s(
             return error.retry_after_s if error.retry_after_s <= SLEEP_AT_MOST_S else None
         case _:
             return None
+
+
+def is_down(attempts: int, jobs: int) -> bool:
+    """Whether a lane is down on which so many attempts of so many jobs failed in passing in a row."""
+    return attempts * TRIES >= BREAKER_FAILURES and jobs >= BREAKER_JOBS
+
+
+def breaker_pause_s(last_s: float | None) -> float:
+    """How long a lane's breaker stays open, `last_s` being its pause before; None: it opens."""
+    return min(max(2 * (last_s or 0.0), BREAKER_PAUSE_S), BREAKER_LONGEST_PAUSE_S)
 
 
 def _known(error: BaseException) -> BaseException:

@@ -4,6 +4,12 @@ A call is a row before it is a request: its row is committed as `sent`, with its
 deadline, and only then does the request go out. Answer, usage and Money are written in one
 transaction right after the reply. Nothing stored is bought twice: an answered call key returns its
 row. The job's own limits are applied before each call, by cutting its output limit to what is left.
+
+The order of one ask: fence, stored answer and job's limits → a slot of the provider's → the same checks
+again and the `sent` row, in one transaction → request → settling → the slot is given back. While it waits
+for a slot nothing is `sent` and no transaction is open; a stored answer and a job over its cap need no
+slot. The slot is held until the answer is settled: giving it back may suspend (it is a request of its own
+where limits are shared), and nothing may come between a paid answer and its row.
 """
 
 from __future__ import annotations
@@ -19,12 +25,13 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlmodel import Session
 
 from nightdesk.db import Database, transact
 from nightdesk.errors import ConfigError, Fenced, OverJobCap
 from nightdesk.llm import calls
+from nightdesk.llm.limiter import Limiter, NoLimit
 from nightdesk.llm.port import Billing, CallFailed, ModelPort, ModelRequest, Stop
 from nightdesk.spend.estimate import input_bound_tokens, input_estimate_tokens, worst_case_usd
 from nightdesk.spend.ledger import job_money_usd
@@ -69,12 +76,19 @@ class Answer:
 
 
 class MeteredClient:
-    """Asks models on behalf of jobs."""
+    """Asks models on behalf of jobs. `limiter` None: calls are not throttled."""
 
-    def __init__(self, database: Database, models: Mapping[str, ModelPort], world: World) -> None:
+    def __init__(
+        self,
+        database: Database,
+        models: Mapping[str, ModelPort],
+        world: World,
+        limiter: Limiter | None = None,
+    ) -> None:
         self._database = database
         self._models = models
         self._world = world
+        self._limiter = limiter or NoLimit()
 
     async def ask(self, ask: Ask) -> Answer:
         """The answer, from its row if it was bought before.
@@ -83,9 +97,17 @@ class MeteredClient:
             Fenced: if the claim has ended.
             OverJobCap: if the job's limits leave no room for a useful answer.
             ConfigError: if this process has no access to the provider that the job is pinned to.
+            ToldToWait: without a lane, if the limiter had no slot in time; nothing was sent.
             JobError: whatever the provider's failure means.
         """
         model = self._model(ask)
+        due = await asyncio.to_thread(self._look, ask)
+        if isinstance(due, Answer):
+            return due
+        async with self._limiter.slot(ask.provider, due.room.worst_case_tokens):
+            return await self._buy(model, ask)
+
+    async def _buy(self, model: ModelPort, ask: Ask) -> Answer:
         opened = await self._opened(ask)
         if isinstance(opened, Answer):
             return opened
@@ -149,24 +171,22 @@ class MeteredClient:
             await settling
             raise
 
+    def _look(self, ask: Ask) -> Answer | _Due:
+        with self._database.reading() as session:
+            return self._due(session, ask, _JOB)
+
     def _open(self, ask: Ask) -> Answer | _Opened:
-        key = call_key(ask)
         with self._database.transaction() as session:
-            job = session.connection().execute(_LOCK_JOB, {"job_id": ask.job_id}).one()
-            if job.state != "leased" or job.claim_no != ask.claim_no:
-                raise Fenced(ask.job_id, ask.claim_no)
-            ask_no = 1 + len({row.ask_no for row in calls.rejections(session, key)})
-            stored = calls.answered(session, key, ask_no)
-            if stored is not None:
-                return Answer(stored.id, stored.answer, Stop(stored.stop), "", stored=True)
-            room = self._room(session, ask, job)
+            due = self._due(session, ask, _LOCK_JOB)
+            if isinstance(due, Answer):
+                return due
             call_id = self._world.new_id()
             calls.open_call(
                 session,
                 calls.NewCall(
                     id=call_id,
-                    call_key=key,
-                    ask_no=ask_no,
+                    call_key=due.call_key,
+                    ask_no=due.ask_no,
                     job_id=ask.job_id,
                     claim_no=ask.claim_no,
                     article_id=ask.article_id,
@@ -174,13 +194,30 @@ class MeteredClient:
                     provider=ask.provider,
                     model=ask.model,
                     prompt_version=ask.prompt_version,
-                    worst_case_usd=room.worst_case_usd,
-                    max_output_tokens=room.max_output_tokens,
-                    worst_case_tokens=room.worst_case_tokens,
+                    worst_case_usd=due.room.worst_case_usd,
+                    max_output_tokens=due.room.max_output_tokens,
+                    worst_case_tokens=due.room.worst_case_tokens,
                     open_for_s=ask.deadline_s + DEADLINE_MARGIN_S,
                 ),
             )
-        return _Opened(call_id, room.max_output_tokens)
+        return _Opened(call_id, due.room.max_output_tokens)
+
+    def _due(self, session: Session, ask: Ask, job_query: TextClause) -> Answer | _Due:
+        """The stored answer, or what a call for one would be.
+
+        Raises:
+            Fenced: if the claim has ended.
+            OverJobCap: if the job's limits leave no room for a useful answer.
+        """
+        key = call_key(ask)
+        job = session.connection().execute(job_query, {"job_id": ask.job_id}).one()
+        if job.state != "leased" or job.claim_no != ask.claim_no:
+            raise Fenced(ask.job_id, ask.claim_no)
+        ask_no = 1 + len({row.ask_no for row in calls.rejections(session, key)})
+        stored = calls.answered(session, key, ask_no)
+        if stored is not None:
+            return Answer(stored.id, stored.answer, Stop(stored.stop), "", stored=True)
+        return _Due(key, ask_no, self._room(session, ask, job))
 
     def _room(self, session: Session, ask: Ask, job: Any) -> _Room:
         """What the job's limits leave for this call.
@@ -227,10 +264,18 @@ class _Room:
     worst_case_usd: Decimal
 
 
-_LOCK_JOB = text("""
+@dataclass(frozen=True, slots=True)
+class _Due:
+    call_key: str
+    ask_no: int
+    room: _Room
+
+
+_JOB = text("""
     SELECT state, claim_no, max_tokens, max_usd, nightdesk.now() AS now
-    FROM nightdesk.jobs WHERE id = :job_id FOR UPDATE
+    FROM nightdesk.jobs WHERE id = :job_id
 """)
+_LOCK_JOB = text(f"{_JOB.text} FOR UPDATE")
 
 
 @cache

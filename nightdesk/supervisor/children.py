@@ -34,6 +34,7 @@ class ChildSpec:
 
     Args:
         ready: asked until it says yes before the next child is started.
+        before_restart: called before it is started again after a death; may take a while, may raise.
         before_stop: called with the process before it is asked to end.
         stop_timeout_s: how long it may take to end after SIGTERM; then it is killed.
     """
@@ -43,6 +44,7 @@ class ChildSpec:
     env: Mapping[str, str]
     ready: Callable[[], bool] | None = None
     ready_timeout_s: float = 60.0
+    before_restart: Callable[[], None] | None = None
     before_stop: Callable[[psutil.Process], None] | None = None
     stop_timeout_s: float = 10.0
 

@@ -157,10 +157,19 @@ class Supervisor:
         child.back_off.due = None
         self._remember()
 
+    def _launch_again(self, child: _Child, now: float) -> None:
+        try:
+            if child.spec.before_restart is not None:
+                child.spec.before_restart()
+            self._launch(child)
+        except Exception as error:
+            wait_s = child.back_off.plan(0.0, now)
+            self._tell(f"{child.spec.name} cannot be started yet ({error}), again in {wait_s:g} s")
+
     def _look_at(self, child: _Child, now: float) -> None:
         if child.back_off.due is not None:
             if now >= child.back_off.due:
-                self._launch(child)
+                self._launch_again(child, now)
             return
         if child.process is None or child.process.poll() is None:
             return

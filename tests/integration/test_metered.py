@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import time
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from decimal import Decimal
 
@@ -15,9 +17,10 @@ from sqlalchemy import text
 from nightdesk.db import Database, now
 from nightdesk.desk import queue
 from nightdesk.desk.outputs import Outline
-from nightdesk.errors import Fenced, OverJobCap, Permanent, Transient
+from nightdesk.errors import Fenced, OverJobCap, Permanent, ToldToWait, Transient
 from nightdesk.insights import money_usd
 from nightdesk.llm import calls
+from nightdesk.llm.limiter import LocalLimiter, ProviderLimits
 from nightdesk.llm.metered import Ask, MeteredClient
 from nightdesk.llm.port import Billing, CallFailed, ModelReply, ModelRequest
 from tests.integration.desk_fixtures import (
@@ -317,3 +320,133 @@ async def test_a_cancellation_waits_until_a_paid_answer_is_stored(
         await task
     assert call_states(database) == ["answered"]
     assert money(database) == ONE_REPLY_USD
+
+
+class WatchedLimiter:
+    """Notes who asked for a slot; lets a call through when `open` is set."""
+
+    def __init__(self, database: Database) -> None:
+        self.open = asyncio.Event()
+        self.asked: list[int] = []
+        self.waiting = asyncio.Event()
+        self.held = 0
+        self.states_at_release: list[str] = []
+        self._database = database
+
+    @asynccontextmanager
+    async def slot(self, provider: str, tokens: int) -> AsyncIterator[None]:
+        assert provider == "anthropic"
+        self.asked.append(tokens)
+        self.waiting.set()
+        await self.open.wait()
+        self.held += 1
+        try:
+            yield
+        finally:
+            self.held -= 1
+            self.states_at_release += call_states(self._database)
+
+
+def limited(database: Database, model: ScriptedModel) -> tuple[MeteredClient, WatchedLimiter]:
+    slots = WatchedLimiter(database)
+    return MeteredClient(database, {"anthropic": model}, SeededWorld(7), slots), slots
+
+
+async def test_while_a_call_waits_for_its_slot_no_row_is_sent_and_no_transaction_is_open(
+    database: Database,
+) -> None:
+    model = ScriptedModel(lambda _: reply())
+    metered, slots = limited(database, model)
+    task = asyncio.create_task(metered.ask(an_ask(database)))
+    await slots.waiting.wait()
+    assert call_states(database) == []
+    assert model.requests == []
+    in_transaction = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {}"
+    mine = "state LIKE 'idle in transaction%' AND pid <> pg_backend_pid()"
+    assert scalar(database, in_transaction.format(mine)) == 0
+    slots.open.set()
+    assert not (await task).stored
+    assert call_states(database) == ["answered"]
+
+
+async def test_a_slot_is_asked_for_with_the_worst_case_of_its_tokens(database: Database) -> None:
+    metered, slots = limited(database, ScriptedModel(lambda _: reply()))
+    slots.open.set()
+    await metered.ask(an_ask(database))
+    assert slots.asked == [scalar(database, "SELECT worst_case_tokens FROM nightdesk.llm_calls")]
+
+
+async def test_a_stored_answer_and_a_job_over_its_cap_and_an_ended_claim_take_no_slot(
+    database: Database,
+) -> None:
+    metered, slots = limited(database, ScriptedModel(lambda _: reply()))
+    ask = an_ask(database)
+    await client(database, ScriptedModel(lambda _: reply("bought"))).ask(ask)
+    assert (await metered.ask(ask)).text == "bought"
+    with pytest.raises(Fenced):
+        await metered.ask(dataclasses.replace(ask, claim_no=99))
+    with database.transaction() as session:
+        session.connection().execute(text("UPDATE nightdesk.jobs SET max_usd = 0.001"))
+    with pytest.raises(OverJobCap):
+        await metered.ask(dataclasses.replace(ask, input_digest="other"))
+    assert slots.asked == []
+
+
+async def test_a_claim_that_ends_while_it_waits_for_a_slot_asks_nothing(database: Database) -> None:
+    model = ScriptedModel(lambda _: reply())
+    metered, slots = limited(database, model)
+    task = asyncio.create_task(metered.ask(an_ask(database)))
+    await slots.waiting.wait()
+    with database.transaction() as session:
+        queue.hand_back_run(session, "run-a")
+    slots.open.set()
+    with pytest.raises(Fenced):
+        await task
+    assert (model.requests, call_states(database), slots.held) == ([], [], 0)
+
+
+async def test_the_slot_is_given_back_when_the_answer_is_settled_and_after_every_failure(
+    database: Database,
+) -> None:
+    ends = iter(
+        [
+            reply(),
+            CallFailed(Transient("503"), Billing.NOTHING),
+            CallFailed(Transient("read timeout"), Billing.UNKNOWN),
+        ]
+    )
+    metered, slots = limited(database, ScriptedModel(lambda _: next(ends)))
+    slots.open.set()
+    await metered.ask(an_ask(database))
+    for said in ("503", "read timeout"):
+        with pytest.raises(Transient, match=said):
+            await metered.ask(an_ask(database))
+    assert slots.held == 0
+    assert slots.states_at_release == [
+        *["answered"],
+        *["answered", "not_sent"],
+        *["answered", "not_sent", "unknown"],
+    ]
+
+
+async def test_a_call_that_gets_no_slot_in_time_books_nothing_and_pauses_no_lane(database: Database) -> None:
+    asked, answering = asyncio.Event(), asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def ask(self, request: ModelRequest) -> ModelReply:
+            asked.set()
+            await answering.wait()
+            return await super().ask(request)
+
+    model = Slow(lambda _: reply())
+    limits = LocalLimiter({"anthropic": ProviderLimits(1)}, patience_s=0.05)
+    metered = MeteredClient(database, {"anthropic": model}, SeededWorld(7), limits)
+    first = asyncio.create_task(metered.ask(an_ask(database)))
+    await asked.wait()
+    with pytest.raises(ToldToWait) as caught:
+        await metered.ask(an_ask(database))
+    assert caught.value.lane is None
+    assert call_states(database) == ["sent"]
+    answering.set()
+    await first
+    assert call_states(database) == ["answered"]
