@@ -1,4 +1,7 @@
-"""A real Postgres: the embedded one, or the one named by NIGHTDESK_TEST_DATABASE_URL."""
+"""A real Postgres: the embedded one, or the one named by NIGHTDESK_TEST_DATABASE_URL.
+
+NIGHTDESK_TEST_POOLER_URL: tests reach it through this transaction-mode pooler.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ def database(server: URL, template: str) -> Iterator[Database]:
     """A database of this test's own."""
     name = f"nd_test_{os.getpid()}_{next(_numbers)}"
     _execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
-    database = Database(server.set(database=name))
+    # Made and removed directly, used through the pooler if there is one: it would keep connections to them.
+    pooler = os.environ.get("NIGHTDESK_TEST_POOLER_URL")
+    database = Database((parse_url(pooler) if pooler else server).set(database=name))
     yield database
     database.dispose()
     _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
