@@ -1,4 +1,4 @@
-"""CPU seconds per idle hour of the whole stack: `nightdesk up` with nothing to do, at the pace of prefect.yaml."""
+"""CPU seconds per idle hour of the whole stack: `nightdesk up`, nothing to do, the pace of prefect.yaml."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)
 
-from nightdesk.embedded import EmbeddedPostgres
+from nightdesk.embedded import EmbeddedPostgres  # noqa: E402
 
 
 def family(up: psutil.Process, postgres: EmbeddedPostgres) -> dict[str, list[psutil.Process]]:
