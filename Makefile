@@ -29,8 +29,9 @@ demo: setup  ## Research, write and publish the demo's topics (ARGS="--exit --js
 test: setup  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-test-kills: setup  ## Kill or stop the demo thirty times and look at what is left (four minutes)
-	@NIGHTDESK_TEST_KILLS=10 $(BIN)/python -m pytest tests/acceptance/test_kills.py -s $(ARGS)
+test-kills: setup  ## Kill runs at every step, every process, and the machine ten times (an hour)
+	@NIGHTDESK_TEST_KILLS=10 NIGHTDESK_TEST_KILL_POINTS=all $(BIN)/python -m pytest -s \
+		tests/acceptance/test_crashes.py tests/acceptance/test_kills.py $(ARGS)
 
 test-unit: setup  ## Run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
@@ -56,7 +57,7 @@ build: setup  ## Build the wheel into dist/
 smoke: build  ## Install the wheel in an empty environment and load everything in it
 	@sh tests/wheel_smoke.sh
 
-bench: setup  ## Measure the cost of orchestration (see benchmarks/README.md)
+bench: setup  ## Measure the cost of orchestration (the others are in benchmarks/README.md)
 	@$(BIN)/python benchmarks/pipeline.py $(ARGS)
 
 clean:  ## Remove the environment and what was built

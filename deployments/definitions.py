@@ -49,9 +49,6 @@ def paced(given: dict[str, Any], pace: Pace) -> dict[str, Any]:
         for schedule in deployment["schedules"]:
             schedule["interval"] = pace.interval_s
             schedule["anchor_date"] = (start + offset).isoformat()
-        limit = deployment.get("concurrency_limit", {})
-        if "grace_period_seconds" in limit:
-            limit["grace_period_seconds"] = 60  # the least that Prefect takes
         parameters = deployment.setdefault("parameters", {})
         if deployment["name"] in PHASES:
             parameters |= {

@@ -73,7 +73,7 @@ class Options:
     provider: str
     seed: int
     data_dir: Path | None
-    patience_s: float = 600.0
+    patience_s: float = 900.0
 
 
 def demonstrate(options: Options) -> None:

@@ -42,7 +42,7 @@ def start_demo(home: Path, *options: str, more: Mapping[str, str] | None = None)
 
 
 def run_demo(
-    home: Path, *options: str, more: Mapping[str, str] | None = None, timeout_s: float = 420
+    home: Path, *options: str, more: Mapping[str, str] | None = None, timeout_s: float = 840
 ) -> tuple[dict[str, Any], str]:
     """Run the demo to its end; its report and what it printed."""
     report = home / "report.json"
@@ -72,11 +72,11 @@ def data_folder(home: Path) -> Path:
 
 
 @contextmanager
-def demo_database(home: Path) -> Iterator[Database]:
-    """The demo's database after it ended."""
+def demo_database(home: Path, name: str = "nightdesk") -> Iterator[Database]:
+    """One of the demo's databases after it ended."""
     embedded = EmbeddedPostgres(data_folder(home))
     embedded.start()
-    database = Database(embedded.url())
+    database = Database(embedded.url(name))
     try:
         yield database
     finally:
