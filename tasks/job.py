@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from nightdesk.desk.desk import Desk
-from nightdesk.desk.queue import Claim
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nightdesk.desk.desk import Desk
+    from nightdesk.desk.queue import Claim
 
 
 class JobAtWork:

@@ -16,6 +16,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
 from nightdesk.config import load_settings
+from nightdesk.desk.idle import is_there_work
 from nightdesk.states import Phase
 from tasks.context import opened_database, opened_desk
 
@@ -48,22 +49,20 @@ async def run_phase(
 
     A tick with nothing to do asks the database once and imports no SDK.
     """
-    with opened_database(load_settings()) as database:
-        if not await asyncio.to_thread(_is_there_work, database, phase):
-            return Completed(name="Idle", message=f"nothing to {phase}")
+    settings = load_settings()
+    if settings.database_url is not None and not await asyncio.to_thread(
+        is_there_work, settings.database_url.get_secret_value(), phase
+    ):
+        return Completed(name="Idle", message=f"nothing to {phase}")
+    with opened_database(settings) as database:
         async with opened_desk(database, lease_s=options.lease_s) as desk:
             report = await _tick(desk, phase, work, options)
+    if not report.outcomes:
+        return Completed(name="Idle", message=f"nothing to {phase} now")
     from tasks.summary import summarise
 
     await summarise(report)
     return _conclude(report)
-
-
-def _is_there_work(database: Any, phase: Phase) -> bool:
-    from nightdesk.desk.queue import is_there_work
-
-    with database.reading() as session:
-        return is_there_work(session, phase)
 
 
 async def _tick(

@@ -1,4 +1,4 @@
-"""The floor: psycopg connections in threads that send the very statements of Nightdesk's queue, and no more."""
+"""The floor: psycopg connections in threads that send the very statements of Nightdesk's queue, no more."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class Bare:
         self._shipped.stock(count)
 
     def enqueue(self, jobs: int) -> float:
-        if self.waiting() == 0:
-            self.stock(1)
         adding, _, _ = self._shipped.sent_by()
         articles, shares = iter(self._shipped.add_articles(jobs)), Shares(jobs)
 
@@ -54,16 +52,23 @@ class Bare:
                     rows = connection.execute(claim, values | {"limit": size}).fetchall()
                     connection.commit()
                     if len(rows) < size:
-                        raise RuntimeError(f"{len(rows)} jobs claimed, {size} asked for: the backlog is too small")
+                        raise RuntimeError(
+                            f"{len(rows)} jobs claimed, {size} asked for: the backlog is too small"
+                        )
                     for job_id, claim_no, *_ in rows:
                         _send(connection, finishing, job_id=job_id, claim_no=claim_no)
                         connection.commit()
 
         return run_threads(work)
 
+    def close(self) -> None:
+        self._shipped.close()
+
 
 def _send(connection: psycopg.Connection, statements: Sequence[Sent], **values: object) -> None:
     """Each statement must have changed one row."""
     for statement, given in statements:
         if connection.execute(statement, given | values).rowcount != 1:
-            raise RuntimeError(f"no row was changed: the floor is not what it claims to be ({statement.strip()[:60]} …)")
+            raise RuntimeError(
+                f"no row was changed: the floor is not what it claims to be ({statement.strip()[:60]} …)"
+            )

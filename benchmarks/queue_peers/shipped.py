@@ -22,8 +22,8 @@ PIN = Pin("anthropic", "claude-sonnet-5-5", "research/1@0123456789ab")
 LEASE_S = 900.0
 
 _ARTICLES = text("""
-    INSERT INTO nightdesk.articles (id, topic, topic_key, site, language, keyword, audience, min_words, priority,
-        source_urls)
+    INSERT INTO nightdesk.articles (id, topic, topic_key, site, language, keyword, audience, min_words,
+        priority, source_urls)
     SELECT id, 'How to keep bees in a garden, part ' || id, id::text, 'garden', 'en', 'bees', '', 300, 0, '{}'
     FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, :count)) made
     RETURNING id
@@ -92,7 +92,9 @@ class Shipped:
             while size := shares.take():
                 claims = self.claim(size)
                 if len(claims) < size:
-                    raise RuntimeError(f"{len(claims)} jobs claimed, {size} asked for: the backlog is too small")
+                    raise RuntimeError(
+                        f"{len(claims)} jobs claimed, {size} asked for: the backlog is too small"
+                    )
                 for one in claims:
                     with self.database.transaction() as session:
                         queue.finish(session, one)
@@ -106,8 +108,11 @@ class Shipped:
                 session, run="benchmark", phase=Phase.RESEARCH, limit=limit, lease_s=LEASE_S, pin=PIN
             )
 
+    def close(self) -> None:
+        self.database.dispose()
+
     def sent_by(self) -> tuple[list[Sent], list[Sent], list[Sent]]:
-        """What the driver is given by `add_job`, `claim` and `finish`; needs one waiting job, changes nothing."""
+        """What the driver is given by `add_job`, `claim` and `finish`; nothing of it stays."""
         sent: list[Sent] = []
 
         def note(_c: object, _k: object, statement: str, values: dict[str, object], *_: object) -> None:
@@ -119,9 +124,10 @@ class Shipped:
             return found
 
         with self.database.transaction() as session:
+            article = session.connection().execute(_ARTICLES, {"count": 1}).scalar_one()
             event.listen(self.database.engine, "before_cursor_execute", note)
             try:
-                queue.add_job(session, uuid.uuid4(), Phase.RESEARCH, 1, LIMITS)
+                queue.add_job(session, article, Phase.RESEARCH, 1, LIMITS)
                 adding = taken()
                 claims = queue.claim(
                     session, run="benchmark", phase=Phase.RESEARCH, limit=1, lease_s=LEASE_S, pin=PIN

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 CONCURRENCY = 10
 BATCH = 10
 
 
 class System(Protocol):
-    """One queue on a database of its own; every call may come from a new process."""
+    """One queue on a database of its own."""
 
     def install(self) -> None:
         """Make the tables; nothing happens if they are there."""
@@ -35,6 +35,19 @@ class System(Protocol):
         """Claim and finish at least `jobs` jobs that do nothing; returns seconds per `jobs`."""
         ...
 
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
+@runtime_checkable
+class Explainable(Protocol):
+    """A queue whose claim can be looked into."""
+
+    def claim_buffers(self) -> int:
+        """Pages that the claim of a batch touches; nothing stays claimed."""
+        ...
+
 
 class Shares:
     """`total` jobs, handed out in batches to whichever thread asks next."""
@@ -53,7 +66,10 @@ class Shares:
 
 
 def run_threads(work: Callable[[Callable[[], object]], None], threads: int = CONCURRENCY) -> float:
-    """Run `work(ready)` in threads; each calls `ready()` once it is connected. Returns seconds from then on."""
+    """Run `work(ready)` in threads, each of which calls `ready()` once it is connected.
+
+    Returns seconds from the moment when all are ready; raises what a thread raised.
+    """
     started: list[float] = []
     barrier = threading.Barrier(threads, action=lambda: started.append(time.perf_counter()), timeout=60)
 
@@ -65,9 +81,12 @@ def run_threads(work: Callable[[Callable[[], object]], None], threads: int = CON
             raise
 
     with ThreadPoolExecutor(threads) as pool:
-        for running in [pool.submit(one) for _ in range(threads)]:
-            running.result()
-    return time.perf_counter() - started[0]
+        errors = [running.exception() for running in [pool.submit(one) for _ in range(threads)]]
+    took = time.perf_counter() - started[0] if started else 0.0
+    # The others only say that they waited in vain.
+    for error in sorted(filter(None, errors), key=lambda one: isinstance(one, threading.BrokenBarrierError)):
+        raise error
+    return took
 
 
 class Stopwatch:

@@ -9,9 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, select
 
 from nightdesk.db import bind_json
+from nightdesk.desk.failure_record import record_failure
 from nightdesk.desk.phases import MODEL_PHASES
 from nightdesk.desk.phases.model_phase import Inputs
 from nightdesk.desk.queue import Claim
@@ -53,15 +55,35 @@ _BURY = text("""
 def route_failed(session: Session, job_ids: Sequence[int], layer: str, run_url: str | None = None) -> int:
     """Give every `failed` job among these a dead letter with its full context; returns how many.
 
-    A second call, by this layer or another, changes nothing.
+    A second call, by this layer or another, changes nothing. A job that cannot be routed stays `failed`
+    and stops no other.
     """
     failed = session.connection().execute(_FAILED, {"ids": list(job_ids)}).scalars().all()
-    for job_id in failed:
-        given = bind_json(job_input(session, job_id))
-        values = {"job_id": job_id, "layer": layer, "run_url": run_url, "input": given}
-        session.connection().execute(_ADD, values)
-        session.connection().execute(_BURY, {"job_id": job_id})
-    return len(failed)
+    return sum(_route(session, job_id, layer, run_url) for job_id in failed)
+
+
+def _route(session: Session, job_id: int, layer: str, run_url: str | None) -> bool:
+    values = {"job_id": job_id, "layer": layer, "run_url": run_url}
+    unreadable = None
+    for _ in ("with its input", "without"):
+        try:
+            with session.begin_nested():
+                given = job_input(session, job_id) if unreadable is None else {"unreadable": unreadable}
+                session.connection().execute(_ADD, values | {"input": bind_json(given)})
+                session.connection().execute(_BURY, {"job_id": job_id})
+            return True
+        except Exception as error:
+            _raise_if_cut_off(error)
+            log.exception("job %s cannot be given its dead letter", job_id)
+            # A letter without the input is worth more than none: it has the error and every attempt.
+            unreadable = record_failure(error).message
+    return False
+
+
+def _raise_if_cut_off(error: Exception) -> None:
+    """A lost connection ends the whole transaction, and its own error says that it may be tried again."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        raise error
 
 
 _FAILED_OF_RUN = text("""
@@ -69,11 +91,12 @@ _FAILED_OF_RUN = text("""
     JOIN nightdesk.job_attempts a ON a.job_id = j.id AND a.claim_no = j.claim_no
     WHERE j.state = 'failed' AND a.run = :run ORDER BY j.id
 """)
+# Rows that another layer is at are left to it: two sweeps never wait for each other.
 _FAILED_BEFORE = text("""
     SELECT j.id, a.run FROM nightdesk.jobs j
     LEFT JOIN nightdesk.job_attempts a ON a.job_id = j.id AND a.claim_no = j.claim_no
     WHERE j.state = 'failed' AND j.updated_at <= nightdesk.now() - make_interval(secs => :grace_s)
-    ORDER BY j.updated_at LIMIT :limit
+    ORDER BY j.updated_at LIMIT :limit FOR UPDATE OF j SKIP LOCKED
 """)
 
 
@@ -95,12 +118,7 @@ def sweep_failed(
     routed = 0
     for row in rows:
         url = url_of_run(row.run) if url_of_run is not None and row.run is not None else None
-        try:
-            with session.begin_nested():
-                routed += route_failed(session, [row.id], layer, url)
-        except Exception:
-            # One that cannot be routed stays `failed`, is tried again, and must not stop the others.
-            log.exception("job %s cannot be given its dead letter", row.id)
+        routed += route_failed(session, [row.id], layer, url)
     return routed
 
 
@@ -140,8 +158,11 @@ def requeue(
     """Try a dead job again, with all its attempts and, if given, higher limits; the letter stays.
 
     Raises:
-        InputError: if there is no such letter, it was dealt with, or no reason is given.
+        InputError: if there is no such letter, it was dealt with, no reason is given, or a limit is none.
     """
+    for name, limit in (("max_usd", max_usd), ("max_tokens", max_tokens)):
+        if limit is not None and not (Decimal(limit).is_finite() and limit > 0):
+            raise InputError(name, [InputProblem(f"{limit} is no limit: give a number above 0")])
     job_id = _resolve(session, letter_id, "requeued", who, why)
     values = {"job_id": job_id, "max_usd": max_usd, "max_tokens": max_tokens}
     session.connection().execute(_REQUEUE, values)
@@ -159,6 +180,7 @@ def discard(session: Session, letter_id: int, *, who: str, why: str) -> None:
 
 def _resolve(session: Session, letter_id: int, resolution: str, who: str, why: str) -> int:
     letter = session.connection().execute(_LETTER, {"id": letter_id}).first()
+    who, why = storable(who).strip(), storable(why).strip()
     problem = None
     if letter is None:
         problem = f"there is no dead letter {letter_id}"
@@ -166,12 +188,12 @@ def _resolve(session: Session, letter_id: int, resolution: str, who: str, why: s
         problem = f"dead letter {letter_id} was {letter.resolution} by {letter.resolved_by} already"
     elif letter.state != JobState.DEAD or letter.job_claim_no != letter.claim_no:
         problem = f"the job of dead letter {letter_id} is {letter.state} by now: there is nothing to decide"
-    elif not why.strip() or not who.strip():
+    elif not why or not who:
         problem = "say who decides, and why: the letter keeps both"
     if problem is not None:
         raise InputError(f"dead letter {letter_id}", [InputProblem(problem)])
     assert letter is not None
-    values = {"id": letter_id, "resolution": resolution, "who": storable(who), "why": storable(why)}
+    values = {"id": letter_id, "resolution": resolution, "who": who, "why": why}
     session.connection().execute(_RESOLVE, values)
     return int(letter.job_id)
 
@@ -185,6 +207,7 @@ def job_input(session: Session, job_id: int) -> dict[str, Any]:
         with session.begin_nested():
             given["phase"] = _phase_input(session, job)
     except Exception as error:
+        _raise_if_cut_off(error)
         # The input may be what broke the job: the letter must be written all the same.
         given["phase"] = f"could not be read: {type(error).__name__}: {error}"
     return given

@@ -66,7 +66,7 @@ _STATE = text("""
     LEFT JOIN nightdesk.lane_health h ON h.kind = :kind AND h.name = :name
 """)
 
-_LOCK_HEALTH = text("SELECT FROM nightdesk.lane_health WHERE kind = :kind AND name = :name FOR UPDATE")
+_LOCK_HEALTH = text("SELECT true FROM nightdesk.lane_health WHERE kind = :kind AND name = :name FOR UPDATE")
 
 # A probe lasts as long as its job's lease: a killed one is over when the job is taken back.
 _IS_PROBED = text("""
@@ -232,8 +232,7 @@ def admit(session: Session, claim: Claim) -> Paused | None:
     state = _state(session, lane, claim)
     if state.unproven and state.until is None and not state.is_probe:
         # Whoever waited for the lock may find another at it, or that it failed or got through.
-        session.connection().execute(_LOCK_HEALTH, _values(lane))
-        state = _state(session, lane, claim)
+        state = _locked_state(session, lane, claim)
         if state.unproven and state.until is None:
             return _probe(session, lane, claim)
     if state.until is None or (state.unproven and state.is_probe):
@@ -293,8 +292,7 @@ def ended(session: Session, claim: Claim) -> None:
             session.connection().execute(_END_PROBE, _values(lane))
             _tell(session, lane, LaneChange.CLOSED, f"job {claim.job_id} got through")
         return
-    session.connection().execute(_LOCK_HEALTH, _values(lane))
-    if _state(session, lane, claim).is_probe:
+    if _locked_state(session, lane, claim).is_probe:
         session.connection().execute(_END_PROBE, _values(lane))
 
 
@@ -326,6 +324,19 @@ def _doubt(session: Session, lane: Lane, reason: str) -> None:
 
 def _tell(session: Session, lane: Lane, change: LaneChange, reason: str) -> None:
     session.connection().execute(_ADD_TRANSITION, _values(lane) | {"change": change, "reason": reason})
+
+
+def _locked_state(session: Session, lane: Lane, claim: Claim) -> Row[Any]:
+    """The state of a lane whose health row is locked from now on, if there is one.
+
+    Who waited for a row that was deleted meanwhile has locked nothing, although there may be a new one:
+    to go on would take the pause before the health, and somebody else takes them the other way round.
+    """
+    while True:
+        locked = session.connection().execute(_LOCK_HEALTH, _values(lane)).first() is not None
+        state = _state(session, lane, claim)
+        if locked or not state.unproven:
+            return state
 
 
 def _state(session: Session, lane: Lane, claim: Claim) -> Row[Any]:

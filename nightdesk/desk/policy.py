@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightdesk.db import passes
 from nightdesk.errors import FailureClass, JobError, Lane, OperatorError, OverJobCap, ToldToWait, Transient
 from nightdesk.states import JobState
 
@@ -101,6 +100,9 @@ def breaker_pause_s(last_s: float | None) -> float:
 
 def _known(error: BaseException) -> BaseException:
     """A fault of the database that passes is a transient one, wherever it comes up."""
+    # Imported here: the constants above are wanted where nothing else of a database is.
+    from nightdesk.db import passes
+
     return Transient(str(error)) if passes(error) else error
 
 

@@ -15,10 +15,15 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from nightdesk.db import bind_json
-from nightdesk.desk.failure_record import FailureRecord
+from nightdesk.desk.failure_record import MAX_MESSAGE, MAX_STACK, FailureRecord
+from nightdesk.desk.idle import IS_THERE_WORK
 from nightdesk.desk.policy import ATTEMPTS, MOST_DEATHS, Verdict
 from nightdesk.errors import Fenced
 from nightdesk.states import JobState, Phase
+from nightdesk.text import shorten, storable
+
+#: Reasons for a person that a job keeps.
+MOST_REASONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +323,19 @@ def give_up(session: Session, claim: Claim, verdict: Verdict, record: FailureRec
 
 def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRecord) -> None:
     fence = {"job_id": claim.job_id, "claim_no": claim.claim_no}
-    reasons = [dict(reason) for reason in record.reasons] or None
+    # The last door before the rows: an end that cannot be written would leave the job leased.
+    message = _bounded(record.message, MAX_MESSAGE) or None
+    reasons = [
+        {key: _bounded(value, MAX_MESSAGE) for key, value in reason.items()}
+        for reason in record.reasons[:MOST_REASONS]
+    ]
     released = session.connection().execute(
         _RELEASE,
         fence
         | {
             "state": verdict.state,
-            "reason": record.message or None,
-            "reasons": bind_json(reasons),
+            "reason": message,
+            "reasons": bind_json(reasons or None),
             "error_class": record.error_class,
             "wait_s": verdict.wait_s,
             "given_back": 0 if verdict.counted else 1,
@@ -340,27 +350,17 @@ def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRe
             "outcome": verdict.state,
             "counted": verdict.counted,
             "error_class": record.error_class,
-            "error_message": record.message or None,
-            "error_stack": record.stack or None,
+            "error_message": message,
+            "error_stack": _bounded(record.stack, MAX_STACK) or None,
         },
     )
 
 
-# Jobs that wait for a closed lane are no work: a tick could not claim them. The order is that of the index,
-# so that the first job that may be claimed answers.
-_IS_THERE_WORK = text("""
-    WITH closed AS MATERIALIZED (
-        SELECT kind, name FROM nightdesk.lane_pauses WHERE closed_at IS NULL AND until > nightdesk.now()
-    )
-    SELECT (SELECT id FROM nightdesk.jobs WHERE state = 'ready' AND phase = :phase
-            AND (phase <> 'publish' OR site <> ALL(ARRAY(SELECT name FROM closed WHERE kind = 'site')))
-            AND (provider IS NULL OR provider <> ALL(ARRAY(SELECT name FROM closed WHERE kind = 'provider')))
-            ORDER BY priority DESC, created_at, id LIMIT 1) IS NOT NULL
-        OR EXISTS (SELECT 1 FROM nightdesk.jobs
-                   WHERE state = 'waiting' AND due_at <= nightdesk.now() AND phase = :phase)
-        OR EXISTS (SELECT 1 FROM nightdesk.jobs
-                   WHERE state = 'leased' AND locked_until <= nightdesk.now() AND phase = :phase)
-""")
+def _bounded(value: str, limit: int) -> str:
+    return storable(shorten(value, limit))
+
+
+_IS_THERE_WORK = text(IS_THERE_WORK.replace("%(phase)s", ":phase"))
 
 
 def is_there_work(session: Session, phase: Phase) -> bool:

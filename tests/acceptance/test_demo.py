@@ -79,7 +79,9 @@ def test_the_dead_one_has_its_full_context(demo: Demo) -> None:
 def test_the_dead_letter_was_there_within_fifteen_seconds_of_the_failure(demo: Demo) -> None:
     """The run was made by the scheduler right after the deploy: Prefect holds back its state events."""
     with demo_database(demo.home) as database, database.reading() as session:
-        letter = session.connection().execute(text("SELECT run, created_at FROM nightdesk.dead_letters")).one()
+        letter = (
+            session.connection().execute(text("SELECT run, created_at FROM nightdesk.dead_letters")).one()
+        )
     with demo_database(demo.home, "prefect") as database, database.engine.connect() as connection:
         failed_at = connection.execute(
             text("SELECT end_time FROM flow_run WHERE id = cast(:id AS uuid)"), {"id": letter.run}

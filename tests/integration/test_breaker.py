@@ -7,12 +7,11 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlmodel import Session
 
 from nightdesk.cli.demonstration import demo_settings
 from nightdesk.compose import open_desk, open_sites
@@ -21,157 +20,41 @@ from nightdesk.desk import lanes, queue
 from nightdesk.desk.attempt import attend
 from nightdesk.desk.desk import Desk
 from nightdesk.desk.lanes import Paused
-from nightdesk.desk.lease_keeper import LeaseKeeper
-from nightdesk.desk.outputs import Outline
 from nightdesk.desk.policy import (
     BREAKER_LONGEST_PAUSE_S,
     BREAKER_PAUSE_S,
     BREAKER_WINDOW_S,
-    PAUSE_S,
     PROBE_S,
 )
 from nightdesk.desk.queue import Claim
 from nightdesk.desk.runner import Runner
-from nightdesk.errors import Blocked, Lane, LaneKind, NeedsPerson, Permanent, ToldToWait, Transient
-from nightdesk.llm.metered import Ask, MeteredClient
+from nightdesk.errors import NeedsPerson, Permanent, Transient
 from nightdesk.llm.port import Billing, CallFailed, ModelReply, ModelRequest
-from nightdesk.llm.providers import ModelChoice
-from nightdesk.models.lane_pause import LaneChange
-from nightdesk.research import FetchPolicy, SourceReader
 from nightdesk.sandbox import SandboxOptions, SandboxProcess, read_journal
-from nightdesk.states import JobState, Phase
+from nightdesk.states import JobState
 from tests.integration.desk_fixtures import (
-    LIMITS,
-    ScriptedModel,
-    SeededWorld,
     add_articles,
     claim_one,
     reply,
     scalar,
 )
-
-ANTHROPIC = Lane(LaneKind.PROVIDER, "anthropic")
-GARDEN = Lane(LaneKind.SITE, "garden")
-DOWN = Transient("anthropic answered 503", lane=ANTHROPIC)
-OPENED, CLOSED = LaneChange.OPENED, LaneChange.CLOSED
-
-
-class PassingTime(SeededWorld):
-    """Sleeping takes no real time, and as much of the database's as it says."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(5)
-        self._database = database
-
-    async def sleep(self, seconds: float) -> None:
-        await super().sleep(seconds)
-        assert self._database.simulated_now is not None
-        self._database.simulated_now += timedelta(seconds=seconds)
-        await asyncio.sleep(0)
-
-
-class Bench:
-    """A desk whose jobs do what a test says, at a time that a test sets."""
-
-    def __init__(self, database: Database, reader: SourceReader, keeper: LeaseKeeper) -> None:
-        with database.reading() as session:
-            database.simulated_now = now(session)
-        self.database, self.keeper = database, keeper
-        self.model = ScriptedModel(lambda _: reply())
-        self.world = PassingTime(database)
-        self.desk = Desk(
-            database=database,
-            world=self.world,
-            client=MeteredClient(database, {"anthropic": self.model}, self.world),
-            reader=reader,
-            sites={},
-            models=ModelChoice("anthropic", "claude-sonnet-5-5", "claude-haiku-5-5"),
-            limits=LIMITS,
-            lease_s=900,
-            deadline_s=30,
-        )
-
-    def claims(self, count: int) -> list[Claim]:
-        """That many claimed jobs, one of each new article."""
-        start = scalar(self.database, "SELECT count(*) FROM nightdesk.articles")
-        add_articles(self.database, *(f"topic {start}.{number}" for number in range(count)))
-        return [claim_one(self.database) for _ in range(count)]
-
-    async def fails(self, claim: Claim, error: Exception = DOWN) -> JobState | None:
-        async def work(_desk: Desk, _claim: Claim) -> None:
-            raise error
-
-        return await attend(self.desk, claim, self.keeper, work)
-
-    async def works(self, claim: Claim) -> JobState | None:
-        """The job asks the model, gets an answer, and is done."""
-        return await attend(self.desk, claim, self.keeper, self.ask_and_finish)
-
-    async def ask_and_finish(self, desk: Desk, claim: Claim) -> None:
-        await desk.client.ask(ask_of(claim))
-        await desk.transact(lambda session: queue.finish(session, claim))
-
-    def admit(self, claim: Claim) -> Paused | None:
-        with self.database.transaction() as session:
-            return lanes.admit(session, claim)
-
-    async def open_breaker(self) -> list[Claim]:
-        """Two jobs fail: the lane is closed from now on."""
-        claims = self.claims(2)
-        for claim in claims:
-            await self.fails(claim)
-        assert self.closed() == {ANTHROPIC}
-        return claims
-
-    def go(self, seconds: float) -> None:
-        assert self.database.simulated_now is not None
-        self.database.simulated_now += timedelta(seconds=seconds)
-
-    def closed(self) -> set[Lane]:
-        with self.database.reading() as session:
-            return lanes.closed(session)
-
-    def told(self) -> list[LaneChange]:
-        with self.database.reading() as session:
-            return [transition.change for transition in lanes.transitions_to_tell(session)]
-
-    def job(self, claim: Claim, column: str) -> object:
-        return scalar(self.database, f"SELECT {column} FROM nightdesk.jobs WHERE id = :id", id=claim.job_id)
-
-    def due_in_s(self, claim: Claim) -> float:
-        due = self.job(claim, "due_at")
-        assert isinstance(due, datetime)
-        assert self.database.simulated_now is not None
-        return (due - self.database.simulated_now).total_seconds()
-
-
-def ask_of(claim: Claim) -> Ask:
-    return Ask(
-        job_id=claim.job_id,
-        claim_no=claim.claim_no,
-        article_id=claim.article_id,
-        site=claim.site,
-        phase=claim.phase,
-        round=claim.round,
-        provider="anthropic",
-        model="claude-sonnet-5-5",
-        prompt_version="research/1@test",
-        input_digest="digest",
-        system="You are an editor.",
-        user="topic",
-        schema=Outline,
-        max_output_tokens=4_000,
-        min_output_tokens=200,
-        deadline_s=30,
-    )
+from tests.integration.test_lanes import (
+    ANTHROPIC,
+    CLOSED,
+    DOWN,
+    GARDEN,
+    OPENED,
+    Bench,
+    PassingTime,
+    ask_of,
+    opened_bench,
+)
 
 
 @pytest.fixture
 async def bench(database: Database) -> AsyncIterator[Bench]:
-    reader = SourceReader(FetchPolicy(user_agent="test"))
-    with LeaseKeeper(database, 900) as keeper:
-        yield Bench(database, reader, keeper)
-    await reader.aclose()
+    async with opened_bench(database) as made:
+        yield made
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────────
@@ -459,88 +342,6 @@ async def test_a_try_that_is_cancelled_is_given_back_and_the_next_may_try(bench:
     assert await bench.works(second) is JobState.DONE
 
 
-# ── other reasons to close a lane ────────────────────────────────────────────────────────────────
-
-
-async def test_after_a_refused_key_one_job_at_a_time_tries_it(bench: Bench) -> None:
-    blocked = Blocked("401", lane=ANTHROPIC)
-    first, second, third = bench.claims(3)
-    await bench.fails(first, blocked)
-    assert bench.told() == [OPENED]
-    bench.go(PAUSE_S)
-    assert bench.admit(second) is None
-    assert isinstance(bench.admit(third), Paused)
-    await bench.fails(second, blocked)
-    assert bench.closed() == {ANTHROPIC}
-    bench.go(PAUSE_S)
-    assert await bench.works(third) is JobState.DONE
-    assert bench.told() == [OPENED, CLOSED]
-
-
-async def test_after_the_time_that_a_provider_named_all_go_on_and_nobody_is_told(bench: Bench) -> None:
-    first, second, third = bench.claims(3)
-    await bench.fails(first, ToldToWait("429", lane=ANTHROPIC, retry_after_s=120))
-    assert bench.closed() == {ANTHROPIC}
-    bench.go(121)
-    assert (bench.admit(second), bench.admit(third)) == (None, None)
-    assert bench.told() == []
-
-
-async def test_a_try_that_is_told_to_wait_waits_and_the_lane_stays_unproven(bench: Bench) -> None:
-    await bench.open_breaker()
-    probe, second, third = bench.claims(3)
-    bench.go(BREAKER_PAUSE_S)
-    await bench.fails(probe, ToldToWait("429", lane=ANTHROPIC, retry_after_s=90))
-    assert isinstance(bench.admit(second), Paused)
-    bench.go(91)
-    assert bench.admit(second) is None
-    assert isinstance(bench.admit(third), Paused)
-
-
-async def test_our_own_limiters_word_pauses_no_lane(bench: Bench) -> None:
-    (claim,) = bench.claims(1)
-    await bench.fails(claim, ToldToWait("no room", retry_after_s=60))
-    assert (bench.job(claim, "state"), bench.job(claim, "attempts")) == ("waiting", 0)
-    assert bench.closed() == set()
-
-
-async def test_a_site_has_a_breaker_of_its_own_that_a_proven_page_closes(bench: Bench) -> None:
-    down = Transient("the page is not proven to be live", lane=GARDEN)
-    articles = add_articles(bench.database, "a", "b", "c", "d")
-    with bench.database.transaction() as session:
-        for article in articles:
-            queue.add_job(session, article, Phase.PUBLISH, 1, LIMITS)
-    first, second, gated, proven = (claim_one(bench.database, phase=Phase.PUBLISH) for _ in range(4))
-    await bench.fails(first, down)
-    await bench.fails(second, down)
-    assert bench.closed() == {GARDEN}
-    bench.go(BREAKER_PAUSE_S)
-
-    async def send_back(desk: Desk, claim: Claim) -> None:
-        await desk.transact(lambda session: queue.finish(session, claim, "sent back by the gate"))
-
-    await attend(bench.desk, gated, bench.keeper, send_back)
-    assert bench.told() == [OPENED], "the gate alone says nothing of the site"
-
-    async def publish(desk: Desk, claim: Claim) -> None:
-        def write(session: Session) -> None:
-            session.connection().execute(
-                text("""
-                    INSERT INTO nightdesk.publications
-                        (article_id, round, job_id, claim_no, site, state, verified_at)
-                    VALUES (:article_id, 1, :job_id, :claim_no, 'garden', 'verified', nightdesk.now())
-                """),
-                {"article_id": claim.article_id, "job_id": claim.job_id, "claim_no": claim.claim_no},
-            )
-            queue.finish(session, claim)
-
-        await desk.transact(write)
-
-    await attend(bench.desk, proven, bench.keeper, publish)
-    assert bench.closed() == set()
-    assert bench.told() == [OPENED, CLOSED]
-
-
 # ── cost, and the whole ──────────────────────────────────────────────────────────────────────────
 
 
@@ -608,7 +409,7 @@ async def test_a_poisoned_job_does_not_keep_the_provider_closed_for_the_others(b
     brief = (
         '{"angle": "a", "audience": "b", "questions": ["c?", "d?"], "facts": [], "terms": [], "notes": ""}'
     )
-    down = 12
+    down = 40
 
     def answer(request: ModelRequest) -> ModelReply | CallFailed:
         nonlocal down
@@ -618,7 +419,8 @@ async def test_a_poisoned_job_does_not_keep_the_provider_closed_for_the_others(b
         return reply(brief)
 
     bench.model._answer = answer
-    await Runner(bench.desk, "run-a", patience_s=600).run_until_idle()
+    async with asyncio.timeout(20):
+        await Runner(bench.desk, "run-a", places=1, patience_s=7_200).run_until_idle()
     done = "SELECT count(*) FROM nightdesk.jobs WHERE phase = 'research' AND state = 'done'"
     assert scalar(bench.database, done) == 3
     assert bench.told() == [OPENED, CLOSED]

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import threading
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import Session
 
 from nightdesk.db import Database
-from nightdesk.desk import queue
+from nightdesk.desk import dead_letters, queue
 from nightdesk.desk.dead_letters import discard, requeue, route_failed, route_run, sweep_failed
 from nightdesk.desk.failure_record import record_failure
+from nightdesk.desk.generation import generate, prepare
 from nightdesk.desk.policy import Verdict
-from nightdesk.desk.queue import Claim
+from nightdesk.desk.prompting import load_prompt
+from nightdesk.desk.queue import Claim, Pin
 from nightdesk.errors import Fenced, InputError, Permanent
-from nightdesk.states import JobState
-from tests.integration.desk_fixtures import add_articles, claim_one, scalar
+from nightdesk.llm.metered import MeteredClient
+from nightdesk.states import JobState, Phase
+from tests.integration.desk_fixtures import (
+    ScriptedModel,
+    SeededWorld,
+    add_articles,
+    claim_one,
+    reply,
+    scalar,
+)
 
 FAILED = Verdict(JobState.FAILED)
 
@@ -61,25 +73,44 @@ def test_a_run_brings_its_own_failed_jobs_and_no_others(database: Database) -> N
     assert scalar(database, "SELECT state FROM nightdesk.jobs WHERE id = :id", id=other.job_id) == "failed"
 
 
-def test_one_job_that_cannot_be_routed_does_not_stop_the_sweep(
+def test_a_job_whose_input_cannot_be_kept_gets_a_letter_without_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_articles(database, "a", "b", "c")
     first, second, third = (fail(database) for _ in range(3))
-    from nightdesk.desk import dead_letters
-
     real = dead_letters.job_input
 
-    def broken(session: object, job_id: int) -> object:
+    def broken(session: Session, job_id: int) -> dict[str, Any]:
         if job_id == second.job_id:
-            raise RuntimeError("this row is poisoned")
-        return real(session, job_id)  # type: ignore[arg-type]
+            session.connection().execute(text("SELECT 1 / 0"))
+        return real(session, job_id)
 
     monkeypatch.setattr(dead_letters, "job_input", broken)
     with database.transaction() as session:
-        assert sweep_failed(session, 0, "sweep") == 2
-    states = [scalar(database, "SELECT state FROM nightdesk.jobs WHERE id = :id", id=one.job_id)
-              for one in (first, second, third)]  # fmt: skip
+        assert route_run(session, "run-a", "event") == 3
+    given = {letter.job_id: letter for letter in letters(database)}
+    assert "division by zero" in given[second.job_id].input["unreadable"]
+    assert given[second.job_id].message == "it cannot be"
+    assert len(given[second.job_id].attempts) == 1
+    assert all(given[one.job_id].input["article"]["topic"] for one in (first, third))
+
+
+@pytest.mark.parametrize("bring", ["sweep", "run"])
+def test_one_job_that_cannot_be_routed_at_all_stays_failed_and_does_not_stop_the_others(
+    database: Database, bring: str
+) -> None:
+    add_articles(database, "a", "b", "c")
+    jobs = [fail(database).job_id for _ in range(3)]
+    with database.transaction() as session:
+        session.connection().execute(
+            text(f"ALTER TABLE nightdesk.dead_letters ADD CHECK (job_id <> {jobs[1]})")
+        )
+    with database.transaction() as session:
+        routed = (
+            sweep_failed(session, 0, "sweep") if bring == "sweep" else route_run(session, "run-a", "event")
+        )
+    assert routed == 2
+    states = [scalar(database, "SELECT state FROM nightdesk.jobs WHERE id = :id", id=one) for one in jobs]
     assert states == ["dead", "failed", "dead"]
 
 
@@ -166,5 +197,69 @@ def test_a_late_failure_of_an_old_holder_changes_neither_job_nor_letter(database
     assert scalar(database, "SELECT message FROM nightdesk.dead_letters") == "it cannot be"
 
 
-def letter_of_session(session: object) -> int:
-    return int(session.connection().execute(text("SELECT max(id) FROM nightdesk.dead_letters")).scalar())  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("max_usd", Decimal("NaN")), ("max_usd", Decimal("inf")), ("max_usd", Decimal(0)), ("max_tokens", -1)],
+)
+def test_a_limit_that_is_none_requeues_nothing(database: Database, name: str, limit: Any) -> None:
+    add_articles(database, "a")
+    claim = fail(database)
+    with database.transaction() as session:
+        route_failed(session, [claim.job_id], "event")
+    more: dict[str, Any] = {name: limit}
+    with pytest.raises(InputError, match="number above 0"), database.transaction() as session:
+        requeue(session, letter_of(database), who="ana", why="worth it", **more)
+    assert scalar(database, "SELECT state FROM nightdesk.jobs") == "dead"
+
+
+def test_who_and_why_are_stored_as_text_and_are_not_empty_once_they_are(database: Database) -> None:
+    add_articles(database, "a")
+    claim = fail(database)
+    with database.transaction() as session:
+        route_failed(session, [claim.job_id], "event")
+    letter = letter_of(database)
+    with pytest.raises(InputError, match="say who decides"), database.transaction() as session:
+        discard(session, letter, who="ana", why="\x00 ")
+    with database.transaction() as session:
+        discard(session, letter, who="ana\x00", why=" \ud800 ")
+    assert letters(database)[0].resolved_by == "ana"
+
+
+BRIEF = '{"angle": "a", "audience": "b", "questions": ["c?", "d?"], "facts": [], "terms": [], "notes": ""}'
+
+
+async def test_a_job_whose_answers_were_refused_really_asks_again_once_it_is_requeued(
+    database: Database,
+) -> None:
+    add_articles(database, "a")
+    answers = iter(["no JSON", "none again", BRIEF])
+    model = ScriptedModel(lambda _: reply(next(answers)))
+    pin = Pin("anthropic", "claude-sonnet-5-5", load_prompt(Phase.RESEARCH).version)
+    world = SeededWorld(2)
+    client = MeteredClient(database, {"anthropic": model}, world)
+
+    def take() -> Claim:
+        with database.transaction() as session:
+            (claim,) = queue.claim(session, run="r", phase=Phase.RESEARCH, limit=1, lease_s=900, pin=pin)
+        return claim
+
+    first = take()
+    with pytest.raises(Permanent) as refused:
+        await generate(database, client, world, prepare(database, first, 30))
+    with database.transaction() as session:
+        queue.give_up(session, first, FAILED, record_failure(refused.value))
+        route_failed(session, [first.job_id], "event")
+        requeue(session, letter_of_session(session), who="ana", why="the model was mended")
+    assert len(model.requests) == 2
+    output = await generate(database, client, world, prepare(database, take(), 30))
+    assert len(model.requests) == 3
+    assert output.model_dump()["angle"] == "a"
+
+
+def letters(database: Database) -> list[Any]:
+    with database.reading() as session:
+        return list(session.connection().execute(text("SELECT * FROM nightdesk.dead_letters ORDER BY id")))
+
+
+def letter_of_session(session: Session) -> int:
+    return int(session.connection().execute(text("SELECT max(id) FROM nightdesk.dead_letters")).scalar_one())

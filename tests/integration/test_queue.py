@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from nightdesk.db import Database, now
-from nightdesk.desk import queue
+from nightdesk.desk import lanes, queue
 from nightdesk.desk.dead_letters import route_failed
 from nightdesk.desk.failure_record import FailureRecord, record_failure
 from nightdesk.desk.policy import Verdict
-from nightdesk.errors import Fenced, Transient
+from nightdesk.errors import Fenced, Lane, LaneKind, Transient
 from nightdesk.states import JobState, Phase
 from tests.integration.desk_fixtures import LIMITS, PIN, add_articles, claim_one, scalar
 
@@ -200,3 +201,68 @@ def test_a_claim_of_given_articles_takes_no_others(database: Database) -> None:
             session, run="r", phase=Phase.RESEARCH, limit=5, lease_s=60, pin=PIN, articles=[uuid.uuid4()]
         )
     assert none == []
+
+
+def is_there_work(database: Database, phase: Phase = Phase.RESEARCH) -> bool:
+    with database.reading() as session:
+        return queue.is_there_work(session, phase)
+
+
+def test_there_is_work_while_something_is_ready_due_or_lost_and_only_for_its_phase(
+    database: Database,
+) -> None:
+    assert not is_there_work(database)
+    add_articles(database, "one")
+    assert is_there_work(database)
+    assert not is_there_work(database, Phase.OUTLINE)
+    claim = claim_one(database)
+    assert not is_there_work(database), "it is held"
+    later(database, minutes=16)
+    assert is_there_work(database), "its worker is lost"
+    with database.transaction() as session:
+        queue.renew(session, claim, 900)
+        queue.give_up(session, claim, Verdict(JobState.WAITING, wait_s=1_800), FailureRecord("503"))
+    assert not is_there_work(database), "it is not due"
+    later(database, minutes=31)
+    assert is_there_work(database), "it is due"
+
+
+def test_a_suspect_is_work(database: Database) -> None:
+    add_articles(database, "one")
+    with database.transaction() as session:
+        session.connection().execute(text("UPDATE nightdesk.jobs SET deaths = 2"))
+    assert is_there_work(database)
+
+
+def test_what_waits_for_a_closed_lane_is_no_work_until_it_opens(database: Database) -> None:
+    add_articles(database, "pinned")
+    claim = claim_one(database)
+    anthropic = Lane(LaneKind.PROVIDER, "anthropic")
+    with database.transaction() as session:
+        queue.give_up(session, claim, Verdict(JobState.READY, counted=False), FailureRecord("stopped"))
+        lanes.pause(session, anthropic, "402", 600)
+        lanes.pause(session, Lane(LaneKind.SITE, "garden"), "down", 600)
+    assert not is_there_work(database)
+    add_articles(database, "not begun")
+    assert is_there_work(database), "any provider may do it"
+    with database.transaction() as session:
+        session.connection().execute(
+            text("UPDATE nightdesk.jobs SET phase = 'publish', provider = NULL WHERE claim_no = 0")
+        )
+    assert not is_there_work(database, Phase.PUBLISH), "its site is closed"
+    later(database, minutes=11)
+    assert is_there_work(database)
+    assert is_there_work(database, Phase.PUBLISH)
+
+
+def test_one_phase_is_woken_and_rescued_without_the_others(database: Database) -> None:
+    add_articles(database, "waits", "is lost")
+    with database.transaction() as session:
+        waits, lost = queue.claim(session, run="r", phase=Phase.RESEARCH, limit=2, lease_s=60, pin=PIN)
+        queue.give_up(session, waits, Verdict(JobState.WAITING, wait_s=60), FailureRecord("503"))
+    later(database, minutes=2)
+    with database.transaction() as session:
+        assert queue.wake_due(session, Phase.DRAFT) == 0
+        assert queue.rescue_expired(session, Phase.DRAFT) == []
+        assert queue.wake_due(session, Phase.RESEARCH) == 1
+        assert queue.rescue_expired(session, Phase.RESEARCH) == [lost.job_id]

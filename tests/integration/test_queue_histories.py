@@ -5,6 +5,7 @@ One machine of rules runs against the real database; the model is what each work
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -34,12 +35,15 @@ ERRORS = (
     RuntimeError("\ud800 a bug"),
 )
 worker = st.sampled_from(WORKERS)
+#: What the histories must have come to, taken together: else they prove nothing of it.
+REACHED = ("a zombie's end", "a suspect's claim", "a letter", "a second letter", "requeue", "discard")
 
 
 class QueueHistory(RuleBasedStateMachine):
     """Workers claim, finish, fail, die and come back late; a clock jumps; a person requeues."""
 
     database: Database
+    reached: Counter[str] = Counter()  # noqa: RUF012
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,6 +73,7 @@ class QueueHistory(RuleBasedStateMachine):
             )
         assert len(claims) <= limit
         self.held += claims
+        self.reached["a suspect's claim"] += len(claims) if suspects else 0
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -99,6 +104,12 @@ class QueueHistory(RuleBasedStateMachine):
         current = self._is_current(claim)
         with self.database.transaction() as session:
             assert bool(queue.renew_all(session, [claim], 900)) == current
+
+    @rule(who=worker)
+    def start_again(self, who: str) -> None:
+        """A worker of the same name gives back what the one before it held, and knows nothing of it."""
+        with self.database.transaction() as session:
+            queue.hand_back_run(session, who)
 
     @rule(who=worker)
     def die(self, who: str) -> None:
@@ -145,22 +156,33 @@ class QueueHistory(RuleBasedStateMachine):
             try:
                 with self.database.transaction() as session:
                     act(session, known[letter], who="ana", why="a test")
+                self.reached[act.__name__] += 1
             except InputError:
                 pass
 
     def _end(self, claim: Claim, write: Any) -> None:
         current = self._is_current(claim)
+        before = self._rows()
         try:
             with self.database.transaction() as session:
                 write(session)
         except Fenced:
             assert not current
+            assert self._rows() == before, "a zombie changes nothing"
+            self.reached["a zombie's end"] += 1
         else:
             assert current
             key = (claim.job_id, claim.claim_no)
             assert key not in self.ended, "a claim ends once"
             self.ended.add(key)
             self.held.remove(claim)
+
+    def _rows(self) -> list[Any]:
+        with self.database.reading() as session:
+            return [
+                session.connection().execute(text(f"SELECT * FROM nightdesk.{table} ORDER BY id")).all()
+                for table in ("jobs", "job_attempts", "dead_letters")
+            ]
 
     def _is_current(self, claim: Claim) -> bool:
         with self.database.reading() as session:
@@ -175,31 +197,38 @@ class QueueHistory(RuleBasedStateMachine):
 
     @invariant()
     def every_job_makes_sense(self) -> None:
-        with self.database.reading() as session:
-            jobs = session.connection().execute(text("SELECT * FROM nightdesk.jobs")).all()
-            letters = session.connection().execute(text("SELECT * FROM nightdesk.dead_letters")).all()
-            attempts = session.connection().execute(
-                text("SELECT job_id, count(*) AS n, max(claim_no) AS last FROM nightdesk.job_attempts GROUP BY job_id")
-            ).all()  # fmt: skip
+        jobs, attempts, letters = self._rows()
         assert len(jobs) == self.topics, "nothing is lost"
-        made = {row.job_id: row for row in attempts}
+        made: dict[int, list[Any]] = {job.id: [] for job in jobs}
+        for attempt in attempts:
+            made[attempt.job_id].append(attempt)
+        holders = {(claim.job_id, claim.claim_no): claim.run for claim in self.held}
         for job in jobs:
             leased = job.state == "leased"
             assert (job.locked_by is not None) == leased
             assert (job.locked_until is not None) == leased
+            assert not leased or job.locked_by == holders[job.id, job.claim_no], "one worker holds it"
             assert 0 <= job.attempts <= job.max_attempts
             assert job.state != "waiting" or job.due_at is not None
-            assert job.claim_no == (made[job.id].last if job.id in made else 0), "every claim has its row"
-            assert job.claim_no == (made[job.id].n if job.id in made else 0)
+            numbers = sorted(attempt.claim_no for attempt in made[job.id])
+            assert numbers == list(range(1, job.claim_no + 1)), "every claim has its row"
+            running = [attempt.claim_no for attempt in made[job.id] if attempt.ended_at is None]
+            assert running == ([job.claim_no] if leased else []), "what ended has an end"
             self._moved_as_allowed(job)
-        by_job = {letter.job_id: letter for letter in letters}
-        assert len({(letter.job_id, letter.claim_no) for letter in letters}) == len(letters)
+        self._letters_are_complete(jobs, letters)
+
+    def _letters_are_complete(self, jobs: list[Any], letters: list[Any]) -> None:
+        by_claim = {(letter.job_id, letter.claim_no): letter for letter in letters}
+        assert len(by_claim) == len(letters)
         for job in jobs:
-            if job.state == "dead":
-                letter = by_job[job.id]
-                assert letter.message
-                assert letter.input["article"]["topic"]
-                assert letter.attempts
+            assert job.state != "dead" or by_claim[job.id, job.claim_no].resolution is None
+        for letter in letters:
+            assert letter.message
+            assert letter.input["article"]["topic"]
+            assert isinstance(letter.input["phase"], dict)
+            assert [one["claim_no"] for one in letter.attempts] == list(range(1, letter.claim_no + 1))
+        self.reached["a letter"] += len(letters)
+        self.reached["a second letter"] += len(letters) - len({letter.job_id for letter in letters})
 
     def _moved_as_allowed(self, job: Any) -> None:
         before = self.before.get(job.id)
@@ -223,6 +252,7 @@ def reachable(start: JobState, end: JobState) -> bool:
 @pytest.fixture
 def machine(database: Database) -> Iterator[type[QueueHistory]]:
     QueueHistory.database = database
+    QueueHistory.reached.clear()
     yield QueueHistory
     database.simulated_now = None
 
@@ -237,3 +267,4 @@ def test_any_history_leaves_a_queue_that_makes_sense(machine: type[QueueHistory]
         suppress_health_check=list(HealthCheck),
     )
     case("runTest").runTest()
+    assert [what for what in REACHED if not machine.reached[what]] == []

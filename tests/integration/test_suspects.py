@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
 from nightdesk.db import Database
-from nightdesk.desk import queue
+from nightdesk.desk import queue, runner
 from nightdesk.desk.dead_letters import route_run, sweep_failed
 from nightdesk.desk.dead_runs import take_back_run
+from nightdesk.desk.desk import Desk
 from nightdesk.desk.queue import Claim
+from nightdesk.llm.metered import MeteredClient
+from nightdesk.llm.providers import ModelChoice
+from nightdesk.research import FetchPolicy, SourceReader
 from nightdesk.states import Phase
-from tests.integration.desk_fixtures import PIN, add_articles, scalar
+from tests.integration.desk_fixtures import LIMITS, PIN, SeededWorld, add_articles, scalar
 
 
 def claim(database: Database, run: str, *, suspects: bool, limit: int = 3) -> list[Claim]:
@@ -65,3 +74,40 @@ def test_a_run_that_lives_on_after_all_changes_nothing(database: Database) -> No
     assert scalar(database, "SELECT locked_by FROM nightdesk.jobs") == "run-1"
     with database.transaction() as session:
         assert route_run(session, "run-0", "event") == 0
+
+
+async def test_the_runner_works_on_a_suspect_alone_and_on_the_others_together(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_articles(database, *(f"topic {n}" for n in range(8)))
+    with database.transaction() as session:
+        session.connection().execute(text("UPDATE nightdesk.jobs SET deaths = 2 WHERE id % 4 = 0"))
+    at_work: set[int] = set()
+    seen: list[tuple[bool, int]] = []
+
+    async def work(desk: Desk, held: Claim) -> None:
+        at_work.add(held.job_id)
+        await asyncio.sleep(0.05)
+        seen.append((held.job_id % 4 == 0, len(at_work)))
+        await desk.transact(lambda session: queue.finish(session, held))
+        at_work.discard(held.job_id)
+
+    monkeypatch.setattr(runner, "work", work)
+    reader = SourceReader(FetchPolicy(user_agent="test"))
+    world = SeededWorld(1)
+    desk = Desk(
+        database=database,
+        world=world,
+        client=MeteredClient(database, {}, world),
+        reader=reader,
+        sites={},
+        models=ModelChoice("anthropic", "claude-sonnet-5-5", "claude-haiku-5-5"),
+        limits=LIMITS,
+        lease_s=900,
+        deadline_s=30,
+    )
+    await runner.Runner(desk, "run-a", places=3).run_until_idle()
+    await reader.aclose()
+    assert [count for suspect, count in seen if suspect] == [1, 1]
+    assert len(seen) == 8
+    assert max(count for suspect, count in seen if not suspect) > 1
