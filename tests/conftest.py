@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 
 def _forget_the_operator() -> None:
@@ -32,6 +33,10 @@ def _forbid_the_network() -> None:
 
     socket.socket.connect = loopback_only  # type: ignore[method-assign]
 
+
+# Machines are noisy: no property fails because an example took long.
+settings.register_profile("nightdesk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("nightdesk")
 
 # At import, before the conftest of any folder sets what its own tests need.
 _forget_the_operator()
