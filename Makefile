@@ -26,8 +26,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 demo: setup  ## Research, write and publish the demo's topics (ARGS="--exit --json report.json")
 	@$(BIN)/nightdesk demo $(ARGS)
 
+# Those that start a whole Prefect need the machine for themselves.
 test: setup  ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/acceptance --ignore=tests/flows $(ARGS)
+	@$(BIN)/python -m pytest tests/flows tests/acceptance $(ARGS)
 
 test-kills: setup  ## Kill runs at every step, every process, and the machine ten times (an hour)
 	@NIGHTDESK_TEST_KILLS=10 NIGHTDESK_TEST_KILL_POINTS=all $(BIN)/python -m pytest -s \

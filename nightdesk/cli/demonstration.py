@@ -114,7 +114,7 @@ def _stack_options(options: Options) -> StackOptions:
     from deployments.definitions import Pace
     from deployments.stack import StackOptions
 
-    pace = Pace(interval_s=INTERVAL_S, lease_s=60.0, grace_s=20.0, pending_s=60.0, batch=options.places)
+    pace = Pace(interval_s=INTERVAL_S, lease_s=60.0, grace_s=60.0, pending_s=60.0, batch=options.places)
     return StackOptions(port=PREFECT_PORT, runs=8, pace=pace, query_s=2.0)
 
 

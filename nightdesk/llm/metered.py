@@ -101,7 +101,7 @@ class MeteredClient:
             JobError: whatever the provider's failure means.
         """
         model = self._model(ask)
-        due = await asyncio.to_thread(self._look, ask)
+        due = await self._looked(ask)
         if isinstance(due, Answer):
             return due
         async with self._limiter.slot(ask.provider, due.room.worst_case_tokens):
@@ -142,6 +142,15 @@ class MeteredClient:
                 f"run it where {ask.provider} is configured"
             )
         return self._models[ask.provider]
+
+    async def _looked(self, ask: Ask) -> Answer | _Due:
+        looking = asyncio.ensure_future(asyncio.to_thread(self._look, ask))
+        try:
+            return await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped, and whoever cancels may be about to close the database.
+            await asyncio.wait([looking])
+            raise
 
     async def _opened(self, ask: Ask) -> Answer | _Opened:
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, ask))

@@ -28,7 +28,7 @@ from tests.acceptance.demo_run import (
 )
 from tests.acceptance.test_crashes import some_topics
 
-KILLS = int(os.environ.get("NIGHTDESK_TEST_KILLS", "1"))
+KILLS = int(os.environ.get("NIGHTDESK_TEST_KILLS", "0"))
 SEED = os.environ.get("NIGHTDESK_TEST_KILL_SEED") or str(random.SystemRandom().randrange(10**6))
 
 
@@ -57,7 +57,7 @@ def child(demo: psutil.Process, words: str) -> psutil.Process | None:
     return None
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_the_desk_goes_on_by_itself_whichever_of_its_processes_is_killed(tmp_path: Path) -> None:
     """Worker, server, Postgres and a run are each killed once, while articles are on their way."""
     chance = random.Random(SEED)
@@ -70,7 +70,7 @@ def test_the_desk_goes_on_by_itself_whichever_of_its_processes_is_killed(tmp_pat
         for victim in victims:
             time.sleep(chance.uniform(2, 10))
             until(lambda victim=victim: killed(victim(parent, tmp_path)), 60)  # type: ignore[misc]
-        printed, _ = demo.communicate(timeout=500)
+        printed, _ = demo.communicate(timeout=800)
         assert demo.returncode == 0, f"seed {SEED}: {printed}"
         everything_is_right(tmp_path)
     finally:
@@ -79,6 +79,7 @@ def test_the_desk_goes_on_by_itself_whichever_of_its_processes_is_killed(tmp_pat
         remove_cluster(tmp_path)
 
 
+@pytest.mark.skipif(not KILLS, reason="minutes long: by `make test-kills`, which sets NIGHTDESK_TEST_KILLS")
 @pytest.mark.timeout(400 + 90 * KILLS)
 def test_a_machine_that_is_rebooted_again_and_again_goes_on_where_it_stood(tmp_path: Path) -> None:
     chance = random.Random(SEED)
@@ -99,6 +100,7 @@ def test_a_machine_that_is_rebooted_again_and_again_goes_on_where_it_stood(tmp_p
         remove_cluster(tmp_path)
 
 
+@pytest.mark.skipif(not KILLS, reason="minutes long: by `make test-kills`, which sets NIGHTDESK_TEST_KILLS")
 @pytest.mark.timeout(400 + 60 * KILLS)
 def test_a_desk_that_is_stopped_politely_leaves_nothing_running_and_nothing_held(tmp_path: Path) -> None:
     chance = random.Random(SEED)
