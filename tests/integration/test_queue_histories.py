@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import text
+from sqlmodel import Session
 
 from nightdesk.db import Database, now
 from nightdesk.desk import queue
 from nightdesk.desk.dead_letters import discard, requeue, route_run, sweep_failed
 from nightdesk.desk.dead_runs import take_back_run
-from nightdesk.desk.failure_record import record_failure
+from nightdesk.desk.failure_record import FailureRecord, record_failure
 from nightdesk.desk.policy import Verdict, decide
 from nightdesk.desk.queue import Claim
 from nightdesk.errors import Fenced, InputError, NeedsPerson, Permanent, Reason, Transient
@@ -35,6 +37,10 @@ ERRORS = (
     RuntimeError("\ud800 a bug"),
 )
 worker = st.sampled_from(WORKERS)
+#: Few, so that a history comes back to the same ones.
+MOST_JOBS = 4
+#: What a history may begin with.
+PASTS = ("none", "deaths", "a letter", "requeued", "discarded")
 #: What the histories must have come to, taken together: else they prove nothing of it.
 REACHED = ("a zombie's end", "a suspect's claim", "a letter", "a second letter", "requeue", "discard")
 
@@ -43,7 +49,7 @@ class QueueHistory(RuleBasedStateMachine):
     """Workers claim, finish, fail, die and come back late; a clock jumps; a person requeues."""
 
     database: Database
-    reached: Counter[str] = Counter()  # noqa: RUF012
+    reached: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,22 +57,44 @@ class QueueHistory(RuleBasedStateMachine):
         self.held: list[Claim] = []  #: claims that some worker believes it has
         self.ended: set[tuple[int, int]] = set()
         self.before: dict[int, Any] = {}
+        self.undecided = 0  #: letters that nobody has dealt with
 
-    @initialize()
-    def empty(self) -> None:
+    @initialize(past=st.sampled_from(PASTS))
+    def begin(self, past: str) -> None:
+        """With a past, since a history of forty steps rarely comes so far by itself."""
         self.database.simulated_now = None
         with self.database.transaction() as session:
             for table in ("dead_letters", "job_attempts", "jobs", "articles"):
                 session.connection().execute(text(f"DELETE FROM nightdesk.{table}"))
             self.database.simulated_now = now(session)
+        if past == "none":
+            return
+        self.enqueue()
+        self.enqueue()
+        if past == "deaths":
+            self.die_at_work("run-a")
+            self.die_at_work("run-b")
+            self.claim("run-c", 1)
+            self._end(self.held[0], partial(self._finish, self.held[0]))
+            return
+        self.fail_for_good("run-a", "event")
+        if past != "a letter":
+            self.decide_on(0, requeue if past == "requeued" else discard)
+            self.fail_for_good("run-b", "sweep")
 
-    @rule(count=st.integers(1, 3))
-    def enqueue(self, count: int) -> None:
-        add_articles(self.database, *(f"topic {self.topics + n}" for n in range(count)))
-        self.topics += count
+    @precondition(lambda self: self.topics < MOST_JOBS)
+    @rule()
+    def enqueue(self) -> None:
+        add_articles(self.database, f"topic {self.topics}")
+        self.topics += 1
 
-    @rule(who=worker, limit=st.integers(1, 3), suspects=st.booleans())
-    def claim(self, who: str, limit: int, suspects: bool) -> None:
+    @rule(who=worker, limit=st.integers(1, 3))
+    def claim(self, who: str, limit: int) -> None:
+        """As a tick does: suspects first, one at a time."""
+        if not self._claim(who, 1, suspects=True):
+            self._claim(who, limit, suspects=False)
+
+    def _claim(self, who: str, limit: int, *, suspects: bool) -> list[Claim]:
         with self.database.transaction() as session:
             claims = queue.claim(
                 session, run=who, phase=Phase.RESEARCH, limit=limit, lease_s=900, pin=PIN, suspects=suspects
@@ -74,28 +102,27 @@ class QueueHistory(RuleBasedStateMachine):
         assert len(claims) <= limit
         self.held += claims
         self.reached["a suspect's claim"] += len(claims) if suspects else 0
+        return claims
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(self.held))
-        self._end(claim, lambda session: queue.finish(session, claim))
+        self._end(claim, partial(self._finish, claim))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), error=st.sampled_from(ERRORS), chance=st.floats(0, 0.99))
     def fail(self, data: st.DataObject, error: Exception, chance: float) -> None:
         claim = data.draw(st.sampled_from(self.held))
         verdict = decide(error, attempts=claim.attempts, max_attempts=claim.max_attempts, chance=chance)
-        self._end(claim, lambda session: queue.give_up(session, claim, verdict, record_failure(error)))
+        self._end(claim, partial(self._give_up, claim, verdict, record_failure(error)))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(self.held))
         verdict = Verdict(JobState.READY, counted=False)
-        self._end(
-            claim, lambda session: queue.give_up(session, claim, verdict, record_failure(RuntimeError()))
-        )
+        self._end(claim, partial(self._give_up, claim, verdict, record_failure(RuntimeError("stopped"))))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -112,8 +139,12 @@ class QueueHistory(RuleBasedStateMachine):
             queue.hand_back_run(session, who)
 
     @rule(who=worker)
-    def die(self, who: str) -> None:
-        """The worker is killed, and somebody knows: its claims are still in its memory as a zombie's."""
+    def die_at_work(self, who: str) -> None:
+        """The worker claims and is killed, and somebody knows; its memory lives on as a zombie's."""
+        self.claim(who, 2)
+        self._die(who)
+
+    def _die(self, who: str) -> None:
         with self.database.transaction() as session:
             take_back_run(session, who)
 
@@ -122,9 +153,26 @@ class QueueHistory(RuleBasedStateMachine):
     def be_robbed(self, data: st.DataObject) -> None:
         """The worker is taken for dead, others claim what it held, and it goes on as if nothing had been."""
         victim = data.draw(st.sampled_from(self.held)).run
-        self.die(victim)
-        for suspects in (False, True):
-            self.claim("run-robber", 3, suspects)
+        self._die(victim)
+        self.claim("run-robber", 3)
+
+    @rule(who=worker, layer=st.sampled_from(("event", "sweep")))
+    def fail_for_good(self, who: str, layer: str) -> None:
+        """An attempt that ends the job, up to its letter."""
+        self.claim(who, 1)
+        for claim in [one for one in self.held if one.run == who and self._is_current(one)]:
+            record = record_failure(Permanent("no \x00 use"))
+            self._end(claim, partial(self._give_up, claim, Verdict(JobState.FAILED), record))
+        with self.database.transaction() as session:
+            route_run(session, who, layer) if layer == "event" else sweep_failed(session, 0, layer)
+
+    @staticmethod
+    def _finish(claim: Claim, session: Session) -> None:
+        queue.finish(session, claim)
+
+    @staticmethod
+    def _give_up(claim: Claim, verdict: Verdict, record: FailureRecord, session: Session) -> None:
+        queue.give_up(session, claim, verdict, record)
 
     @rule(minutes=st.sampled_from([-30, 1, 16, 31, 600]))
     def jump(self, minutes: int) -> None:
@@ -147,11 +195,15 @@ class QueueHistory(RuleBasedStateMachine):
         with self.database.transaction() as session:
             sweep_failed(session, 120, "sweep")
 
-    @rule(letter=st.integers(0, 5), act=st.sampled_from([requeue, discard]))
+    @precondition(lambda self: self.undecided)
+    @rule(letter=st.integers(0, 4), act=st.sampled_from([requeue, requeue, discard]))
     def decide_on(self, letter: int, act: Any) -> None:
         with self.database.reading() as session:
-            ids = session.connection().execute(text("SELECT id FROM nightdesk.dead_letters ORDER BY id"))
+            ids = session.connection().execute(
+                text("SELECT id FROM nightdesk.dead_letters ORDER BY resolution NULLS FIRST, id")
+            )
             known = list(ids.scalars())
+        # Sometimes one that was dealt with: it must be refused.
         if letter < len(known):
             try:
                 with self.database.transaction() as session:
@@ -227,6 +279,7 @@ class QueueHistory(RuleBasedStateMachine):
             assert letter.input["article"]["topic"]
             assert isinstance(letter.input["phase"], dict)
             assert [one["claim_no"] for one in letter.attempts] == list(range(1, letter.claim_no + 1))
+        self.undecided = sum(letter.resolution is None for letter in letters)
         self.reached["a letter"] += len(letters)
         self.reached["a second letter"] += len(letters) - len({letter.job_id for letter in letters})
 
@@ -259,9 +312,13 @@ def machine(database: Database) -> Iterator[type[QueueHistory]]:
 
 @pytest.mark.timeout(180)
 def test_any_history_leaves_a_queue_that_makes_sense(machine: type[QueueHistory]) -> None:
+    for past in PASTS:
+        history = machine()
+        history.begin(past)
+        history.every_job_makes_sense()
     case = machine.TestCase
     case.settings = settings(
-        max_examples=50,
+        max_examples=40,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
