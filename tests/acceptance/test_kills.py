@@ -57,6 +57,7 @@ def child(demo: psutil.Process, words: str) -> psutil.Process | None:
     return None
 
 
+@pytest.mark.skipif(not KILLS, reason="minutes long: by `make test-kills`, which sets NIGHTDESK_TEST_KILLS")
 @pytest.mark.timeout(1200)
 def test_the_desk_goes_on_by_itself_whichever_of_its_processes_is_killed(tmp_path: Path) -> None:
     """Worker, server, Postgres and a run are each killed once, while articles are on their way."""
