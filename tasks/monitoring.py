@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from prefect import task
 from prefect.client.orchestration import PrefectClient, get_client
@@ -62,9 +62,10 @@ def rescue_leases() -> int:
 async def end_zombie_runs(pending_s: float) -> list[str]:
     """Mark as crashed the runs whose process is gone: no heartbeat, or never begun. Returns their ids."""
     ended = []
+    now = _database_time()
     async with get_client() as client:
         for run in await unfinished_runs(client):
-            if str(run.id) != str(flow_run.id) and (why := await _dead(client, run, pending_s)):
+            if str(run.id) != str(flow_run.id) and (why := await _dead(client, run, now, pending_s)):
                 await client.set_flow_run_state(run.id, Crashed(message=why), force=True)
                 ended.append(str(run.id))
     return ended
@@ -81,11 +82,21 @@ async def unfinished_runs(client: PrefectClient) -> list[FlowRun]:
     return await client.read_flow_runs(flow_run_filter=wanted, limit=200)
 
 
-async def _dead(client: PrefectClient, run: FlowRun, pending_s: float) -> str | None:
-    """Why a run counts as dead; None if it may live. Times are the Prefect server's and this machine's:
-    a false alarm costs a tick, since claims are fenced."""
+def _database_time() -> datetime:
+    from nightdesk.db import now
+
+    with opened_database(load_settings()) as database, database.reading() as session:
+        return now(session)
+
+
+async def _dead(client: PrefectClient, run: FlowRun, now: datetime, pending_s: float) -> str | None:
+    """Why a run counts as dead; None if it may live.
+
+    `now` is our database's, the run's times are the Prefect server's. If the two differ, a run may be
+    ended that lives: that costs a tick and nothing more, since claims are fenced.
+    """
     assert run.state is not None
-    age = datetime.now(UTC) - run.state.timestamp
+    age = now - run.state.timestamp
     if run.state.type is StateType.PENDING:
         if age > timedelta(seconds=pending_s):
             return f"it was pending for {age.total_seconds():.0f} s: its worker is gone"
@@ -97,7 +108,7 @@ async def _dead(client: PrefectClient, run: FlowRun, pending_s: float) -> str | 
         filter=EventFilter(
             event=EventNameFilter(name=["prefect.flow-run.heartbeat"]),
             resource=EventResourceFilter(id=[f"prefect.flow-run.{run.id}"]),
-            occurred=EventOccurredFilter.model_validate({"since": datetime.now(UTC) - silence}),
+            occurred=EventOccurredFilter.model_validate({"since": now - silence}),
         ),
         limit=1,
     )
@@ -147,7 +158,7 @@ async def report_failed_actions() -> int:
         failures = await client.read_events(
             filter=EventFilter(
                 event=EventNameFilter(name=["prefect.automation.action.failed"]),
-                occurred=EventOccurredFilter.model_validate({"since": datetime.now(UTC) - _LOOK_BACK}),
+                occurred=EventOccurredFilter.model_validate({"since": _database_time() - _LOOK_BACK}),
             ),
             limit=50,
         )

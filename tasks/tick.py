@@ -69,11 +69,9 @@ async def _tick(
     desk: Desk, phase: Phase, work: Callable[[JobAtWork], Awaitable[None]], options: TickOptions
 ) -> TickReport:
     from nightdesk.desk.tick import Tick, TickPlan
-    from nightdesk.desk.work import admit
     from tasks.job import JobAtWork
 
     async def work_on(desk: Desk, claim: Any) -> None:
-        await admit(desk, claim)
         await work(JobAtWork(desk, claim, tick.name(claim)))
 
     tick = Tick(

@@ -33,14 +33,6 @@ _PAUSE = text("""
         probe = lane_pauses.probe AND excluded.probe
 """)
 
-_PAUSED = text("""
-    SELECT kind, name, reason, until, extract(epoch FROM until - nightdesk.now())::float8 AS left_s
-    FROM nightdesk.lane_pauses
-    WHERE closed_at IS NULL AND until > nightdesk.now() AND NOT probe
-      AND ((kind = 'provider' AND name = :provider) OR (kind = 'site' AND name = :site))
-    ORDER BY until DESC LIMIT 1
-""")
-
 _REOPEN = text("""
     UPDATE nightdesk.lane_pauses SET closed_at = nightdesk.now()
     WHERE closed_at IS NULL AND kind = :kind AND name = :name
@@ -197,13 +189,6 @@ def pause(session: Session, lane: Lane, reason: str, pause_s: float, *, unproven
 def closed(session: Session) -> set[Lane]:
     """The lanes that are closed now, those included that one job tries while the others wait."""
     return {Lane(LaneKind(row.kind), row.name) for row in session.connection().execute(_CLOSED)}
-
-
-def require_open(session: Session, *, provider: str | None, site: str | None) -> None:
-    """Raise `Paused` if one of the lanes is closed now; which job may try one is settled by `admit`."""
-    row = session.connection().execute(_PAUSED, {"provider": provider, "site": site}).first()
-    if row is not None:
-        raise Paused(Lane(LaneKind(row.kind), row.name), row.reason, row.until, row.left_s)
 
 
 def end_due(session: Session) -> int:

@@ -17,7 +17,6 @@ from sqlmodel import Session
 from nightdesk.desk import queue, site_lease
 from nightdesk.desk.desk import Desk
 from nightdesk.desk.generation import Question, generate, prepare
-from nightdesk.desk.lanes import require_open
 from nightdesk.desk.outputs import Output
 from nightdesk.desk.phases import MODEL_PHASES
 from nightdesk.desk.phases import publish as publishing
@@ -45,10 +44,9 @@ async def work(desk: Desk, claim: Claim) -> None:
     """Do a claimed job and store its output, each step tried again as the policy's table says.
 
     Raises:
-        JobError, Paused, SiteBusy: for the caller to give up the claim by the policy.
+        JobError, SiteBusy: for the caller to give up the claim by the policy.
         Fenced: if the claim ended meanwhile; there is nothing left to do.
     """
-    await admit(desk, claim)
     if claim.phase is Phase.PUBLISH:
         await _publish(desk, claim)
     else:
@@ -89,21 +87,6 @@ async def retrying(
             told = isinstance(error, ToldToWait)
             retries, sleeps = retries + (not told), sleeps + told
         await desk.world.sleep(wait_s)
-
-
-async def admit(desk: Desk, claim: Claim) -> None:
-    """Go on only while the lanes that the job needs are open.
-
-    Raises:
-        Paused: if one is closed.
-    """
-    await desk.transact(
-        lambda session: require_open(
-            session,
-            provider=claim.provider,
-            site=claim.site if claim.phase is Phase.PUBLISH else None,
-        )
-    )
 
 
 # ── the steps of the phases that ask a model ─────────────────────────────────────────────────────

@@ -113,6 +113,7 @@ class AnthropicMessages:
         return {"type": "error", "error": error | named, "request_id": request_id}
 
     def headers(self, request_id: str) -> dict[str, str]:
+        # A stand-in for the provider has the provider's clock; nothing of ours is decided by it.
         reset = (datetime.now(UTC) + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         headers = {"request-id": request_id, "anthropic-organization-id": "org_sandbox"}
         for what, limit in (

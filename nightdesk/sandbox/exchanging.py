@@ -179,7 +179,7 @@ class Desk:
         self.journal.append(
             JournalEntry(
                 seq=self.journal.entries + 1,
-                at=datetime.now(UTC).isoformat(),
+                at=datetime.now(UTC).isoformat(),  # for whoever reads the journal; nothing is decided by it
                 provider=dialect.name,
                 model=model if isinstance(model, str) else None,
                 path=exchange.path,

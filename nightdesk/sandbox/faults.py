@@ -117,7 +117,7 @@ class Leftover(_Strict):
     """`text` in the middle of the longest text field."""
 
     kind: Literal["leftover"]
-    text: str = "[TODO: finish this part]"
+    text: str = "[TODO: finish this part]"  #: the defect itself, for the quality gate to find
 
 
 class Replace(_Strict):

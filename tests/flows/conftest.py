@@ -5,6 +5,7 @@ The address is fixed before Prefect is imported: it reads its settings then.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,8 +173,20 @@ def desk_environment(
     return database
 
 
+@pytest.fixture(scope="package", autouse=True)
+def prefect_is_shut_down() -> Iterator[None]:
+    """What Prefect leaves in this process ends here, not in the next package's tests or at the exit."""
+    yield
+    from prefect.events.worker import EventsWorker
+
+    EventsWorker.drain_all(timeout=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Prefect 3.9 leaves sockets of its event client to the garbage collector."""
+    """Prefect 3.9 leaves the sockets of its synchronous clients to the garbage collector."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))

@@ -22,7 +22,7 @@ _FACTS_PER_SOURCE, _MAX_FACTS = 2, 6
 _META_MIN, _META_MAX = 122, 154
 _SLUG_LENGTH = 60
 _EXCERPT_LIMIT = 200
-# What an editor would notice and remove: bracketed notes to the writer.
+# What an editor would notice and remove: bracketed notes to the writer, planted by the fault `leftover`.
 _NOTE = regex.compile(r"\s*\[\s*(?:TODO|TBD|TK|INSERT|PLACEHOLDER)\b[^\]\n]*\]", regex.IGNORECASE)
 
 
