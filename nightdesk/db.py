@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,11 +17,12 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as sqlstate
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
     InterfaceError,
+    InvalidatePoolError,
     OperationalError,
     ProgrammingError,
     SQLAlchemyError,
@@ -38,12 +40,8 @@ T = TypeVar("T")
 SCHEMA = "nightdesk"
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 10_000
-_LIMITS = text(
-    "SELECT set_config('statement_timeout', :statement, true), "
-    "set_config('lock_timeout', :lock, true), "
-    "set_config('idle_in_transaction_session_timeout', :idle, true), "
-    "set_config('nightdesk.now', :now, true)"
-)
+#: A pooled connection that was idle for longer is asked whether it is still there before it is used.
+PING_AFTER_S = 5.0
 
 
 def parse_url(url: str) -> URL:
@@ -79,7 +77,6 @@ class Database:
             self.url,
             pool_size=pool_size,
             max_overflow=pool_size,
-            pool_pre_ping=True,
             connect_args={
                 "prepare_threshold": None,
                 "connect_timeout": 10,
@@ -90,33 +87,56 @@ class Database:
                 "tcp_user_timeout": 60_000,
             },
         )
-        event.listen(self.engine, "connect", _register_types)
+        event.listen(self.engine, "connect", _set_up)
+        event.listen(self.engine, "checkout", self._require_alive)
+        event.listen(self.engine, "checkin", _note_use)
+        event.listen(self.engine, "begin", self._begin)
+        self._writing = self.engine.execution_options(nightdesk_limits="READ WRITE")
+        self._reading = self.engine.execution_options(nightdesk_limits="READ ONLY")
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """A session that commits at the end of the block and rolls back if it raises."""
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
-            self._set_limits(session)
+        with Session(self._writing, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session in a read-only transaction."""
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
-            session.connection().execute(text("SET TRANSACTION READ ONLY"))
-            self._set_limits(session)
+        with Session(self._reading, expire_on_commit=False) as session, session.begin():
             yield session
 
-    def _set_limits(self, session: Session) -> None:
-        session.connection().execute(
-            _LIMITS,
-            {
-                "statement": str(STATEMENT_TIMEOUT_MS),
-                "lock": str(LOCK_TIMEOUT_MS),
-                "idle": str(2 * STATEMENT_TIMEOUT_MS),
-                "now": self.simulated_now.isoformat() if self.simulated_now else "",
-            },
-        )
+    def _begin(self, connection: Connection) -> None:
+        """Begin a transaction and limit it, in one message.
+
+        psycopg would send its `BEGIN` alone, and each setting is one more round trip: together they cost
+        more than the claim of a job.
+        """
+        options = connection.get_execution_options()
+        if "isolation_level" in options:
+            return  # SQLAlchemy has told psycopg to begin it, or not to
+        statements = ["BEGIN"]
+        if mode := options.get("nightdesk_limits"):
+            simulated = self.simulated_now.isoformat() if self.simulated_now else ""
+            statements = [
+                f"BEGIN {mode}",
+                f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}",
+                f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}",
+                f"SET LOCAL idle_in_transaction_session_timeout = {2 * STATEMENT_TIMEOUT_MS}",
+                f"SET LOCAL nightdesk.now = '{simulated}'",
+            ]
+        connection.connection.driver_connection.autocommit = True  # type: ignore[union-attr]
+        connection.exec_driver_sql("; ".join(statements))
+
+    def _require_alive(self, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+        """Ask a connection that was idle: the server may have been restarted meanwhile."""
+        used = record.info.get("used")
+        if used is None or time.monotonic() - used < PING_AFTER_S:
+            return
+        try:
+            self.engine.dialect.do_ping(connection)
+        except psycopg.Error as gone:
+            raise InvalidatePoolError from gone
 
     def check(self) -> None:
         """Connect once.
@@ -138,9 +158,13 @@ class Database:
         self.engine.dispose()
 
 
-def _register_types(connection: Any, _record: ConnectionPoolEntry) -> None:
+def _set_up(connection: Any, _record: ConnectionPoolEntry) -> None:
     # Times leave the database as aware UTC, whatever the server's or the pooler's time zone is.
     connection.adapters.register_loader("timestamptz", _UtcLoader)
+
+
+def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
 
 
 def _utc_loader() -> type[Any]:

@@ -131,19 +131,21 @@ _HAND_BACK = text("""
 """)
 
 _RELEASE = text("""
-    UPDATE nightdesk.jobs
-    SET state = :state, reason = :reason, reasons = cast(:reasons AS jsonb), error_class = :error_class,
-        due_at = nightdesk.now() + make_interval(secs => :wait_s),
-        attempts = attempts - :given_back, locked_by = NULL, locked_until = NULL,
-        updated_at = nightdesk.now()
-    WHERE id = :job_id AND state = 'leased' AND claim_no = :claim_no
-""")
-
-_END_ATTEMPT = text("""
-    UPDATE nightdesk.job_attempts
-    SET ended_at = nightdesk.now(), outcome = :outcome, counted = :counted, error_class = :error_class,
-        error_message = :error_message, error_stack = :error_stack
-    WHERE job_id = :job_id AND claim_no = :claim_no
+    WITH released AS (
+        UPDATE nightdesk.jobs
+        SET state = :state, reason = :message, reasons = cast(:reasons AS jsonb), error_class = :error_class,
+            due_at = nightdesk.now() + make_interval(secs => :wait_s),
+            attempts = attempts - CASE WHEN :counted THEN 0 ELSE 1 END,
+            locked_by = NULL, locked_until = NULL, updated_at = nightdesk.now()
+        WHERE id = :job_id AND state = 'leased' AND claim_no = :claim_no
+        RETURNING id, claim_no
+    ), ended AS (
+        UPDATE nightdesk.job_attempts a
+        SET ended_at = nightdesk.now(), outcome = :state, counted = :counted, error_class = :error_class,
+            error_message = :message, error_stack = :error_stack
+        FROM released r WHERE a.job_id = r.id AND a.claim_no = r.claim_no
+    )
+    SELECT count(*) FROM released
 """)
 
 _WAKE = text("""
@@ -322,38 +324,24 @@ def give_up(session: Session, claim: Claim, verdict: Verdict, record: FailureRec
 
 
 def _release(session: Session, claim: Claim, verdict: Verdict, record: FailureRecord) -> None:
-    fence = {"job_id": claim.job_id, "claim_no": claim.claim_no}
     # The last door before the rows: an end that cannot be written would leave the job leased.
-    message = _bounded(record.message, MAX_MESSAGE) or None
     reasons = [
         {key: _bounded(value, MAX_MESSAGE) for key, value in reason.items()}
         for reason in record.reasons[:MOST_REASONS]
     ]
-    released = session.connection().execute(
-        _RELEASE,
-        fence
-        | {
-            "state": verdict.state,
-            "reason": message,
-            "reasons": bind_json(reasons or None),
-            "error_class": record.error_class,
-            "wait_s": verdict.wait_s,
-            "given_back": 0 if verdict.counted else 1,
-        },
-    )
-    if released.rowcount == 0:
+    values = {
+        "job_id": claim.job_id,
+        "claim_no": claim.claim_no,
+        "state": verdict.state,
+        "message": _bounded(record.message, MAX_MESSAGE) or None,
+        "reasons": bind_json(reasons or None),
+        "error_class": record.error_class,
+        "error_stack": _bounded(record.stack, MAX_STACK) or None,
+        "wait_s": verdict.wait_s,
+        "counted": verdict.counted,
+    }
+    if not session.connection().execute(_RELEASE, values).scalar_one():
         raise Fenced(claim.job_id, claim.claim_no)
-    session.connection().execute(
-        _END_ATTEMPT,
-        fence
-        | {
-            "outcome": verdict.state,
-            "counted": verdict.counted,
-            "error_class": record.error_class,
-            "error_message": message,
-            "error_stack": _bounded(record.stack, MAX_STACK) or None,
-        },
-    )
 
 
 def _bounded(value: str, limit: int) -> str:
