@@ -14,7 +14,8 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from nightdesk.cli.demonstration import demo_settings
-from nightdesk.compose import job_limits, open_database, open_desk, open_sites, registered
+from nightdesk.compose import job_limits, open_desk, open_sites, registered
+from nightdesk.connection import open_database
 from nightdesk.db import Database
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import add_topics, read_topics

@@ -2,7 +2,8 @@
 
 Against the server or Cloud workspace that PREFECT_API_URL (and PREFECT_API_KEY) name: work pool, block
 types and documents, concurrency limits, the deployments of `prefect.yaml`, automations. Nothing is made
-twice, and what was set in the Prefect UI is kept unless the settings name it.
+twice. What was set in the Prefect UI is kept in blocks, where the settings do not name it, and in automations
+that were switched off; deployments, their parameters and schedules become what `prefect.yaml` says.
 """
 
 from __future__ import annotations
@@ -25,13 +26,12 @@ from prefect.settings import get_current_settings
 
 from blocks.settings import with_blocks
 from deployments.automations import upsert, wanted
-from deployments.definitions import Pace, definitions, paced
+from deployments.definitions import POOL, Pace, definitions, paced
 from deployments.documents import write_blocks
 from nightdesk.config import Settings, load_settings
 from nightdesk.errors import ConfigError, OperatorError
 from tasks.limits import in_flight_limit, token_limit
 
-POOL = "nightdesk"
 Tell = Callable[[str], None]
 
 
@@ -142,7 +142,7 @@ def _pace(given: str) -> Pace:
 
 
 def _upgrade_database(settings: Settings) -> None:
-    from nightdesk.compose import open_database
+    from nightdesk.connection import open_database
 
     with open_database(settings):
         sys.stdout.write("database: up to date\n")

@@ -11,11 +11,8 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState, RunDeployment
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 
-from tasks.monitoring import ZOMBIES
+from tasks.monitoring import HEARTBEATS_MISSED, ZOMBIES
 from tasks.tick import PHASE_FAILED
-
-#: Runs without a heartbeat for so many of its intervals have died.
-HEARTBEATS_MISSED = 3
 
 
 def template(expression: str) -> dict[str, str]:
@@ -29,17 +26,14 @@ def wanted(dead_letter: UUID, heartbeat_s: int | None) -> list[AutomationCore]:
         AutomationCore(
             name="nightdesk: dead letters of failed runs",
             description="Runs dead-letter for each run of a phase that failed or crashed, by state type.",
-            trigger=EventTrigger(
+            trigger=_on_each(
+                "prefect.flow-run.*",
                 # State types, not names: they catch TimedOut and custom names too.
                 match={
                     "prefect.resource.id": "prefect.flow-run.*",
                     "prefect.state-type": ["FAILED", "CRASHED"],
                 },
-                match_related={"prefect.resource.id": "prefect.tag.phase", "prefect.resource.role": "tag"},
-                expect={"prefect.flow-run.*"},
-                posture=Posture.Reactive,
-                threshold=1,
-                within=timedelta(0),
+                match_related=_tagged("phase"),
             ),
             actions=[
                 _run(
@@ -56,13 +50,7 @@ def wanted(dead_letter: UUID, heartbeat_s: int | None) -> list[AutomationCore]:
                 "The same on the event that a phase emits as it fails: state events of runs that were "
                 "scheduled less than five minutes ahead are held back for fifteen."
             ),
-            trigger=EventTrigger(
-                expect={PHASE_FAILED},
-                match={"prefect.resource.id": "nightdesk.phase.*"},
-                posture=Posture.Reactive,
-                threshold=1,
-                within=timedelta(0),
-            ),
+            trigger=_on_each(PHASE_FAILED, match={"prefect.resource.id": "nightdesk.phase.*"}),
             actions=[
                 _run(
                     dead_letter,
@@ -88,7 +76,7 @@ def _zombies(heartbeat_s: int) -> AutomationCore:
             after={"prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.*"},
             match={"prefect.resource.id": ["prefect.flow-run.*"]},
-            match_related={"prefect.resource.id": "prefect.tag.nightdesk", "prefect.resource.role": "tag"},
+            match_related=_tagged("nightdesk"),
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
@@ -103,6 +91,17 @@ def _zombies(heartbeat_s: int) -> AutomationCore:
             )
         ],
     )
+
+
+def _on_each(event: str, **matching: Any) -> EventTrigger:
+    """Fires once for each such event, at once."""
+    return EventTrigger(
+        expect={event}, posture=Posture.Reactive, threshold=1, within=timedelta(0), **matching
+    )
+
+
+def _tagged(tag: str) -> dict[str, str | list[str]]:
+    return {"prefect.resource.id": f"prefect.tag.{tag}", "prefect.resource.role": "tag"}
 
 
 def _run(deployment: UUID, **parameters: Any) -> RunDeployment:

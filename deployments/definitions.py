@@ -10,7 +10,10 @@ from typing import Any
 
 import yaml
 
-PHASES = ("research", "outline", "draft", "optimize", "publish")
+from nightdesk.states import Phase
+
+#: The work pool of everything that Nightdesk runs.
+POOL = "nightdesk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def _read(path: Path) -> dict[str, Any]:
 def paced(given: dict[str, Any], pace: Pace) -> dict[str, Any]:
     """The same deployments at another pace; ticks of one interval are spread over it in their order."""
     scheduled = [one for one in given["deployments"] if one.get("schedules")]
-    order = [*PHASES, "monitor"]
+    order = [*Phase, "monitor"]
     scheduled.sort(key=lambda one: order.index(one["name"]))
     start = datetime(2026, 1, 1, tzinfo=UTC)
     for position, deployment in enumerate(scheduled):
@@ -50,7 +53,7 @@ def paced(given: dict[str, Any], pace: Pace) -> dict[str, Any]:
             schedule["interval"] = pace.interval_s
             schedule["anchor_date"] = (start + offset).isoformat()
         parameters = deployment.setdefault("parameters", {})
-        if deployment["name"] in PHASES:
+        if deployment["name"] in list(Phase):
             parameters |= {
                 "batch": pace.batch,
                 "lease_s": pace.lease_s,

@@ -6,17 +6,16 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 
-from deployments.definitions import Pace
+from deployments.definitions import POOL, Pace
 from deployments.server_settings import client_environment, server_environment
 from nightdesk.compose import open_sites
 from nightdesk.config import Settings, as_environment, inherited_environment
@@ -29,7 +28,6 @@ from nightdesk.site_server import remember_port, remembered_port
 from nightdesk.supervisor import ChildSpec, DataFolderLock, Supervisor, who_listens
 
 SERVER_PORT = 4200
-POOL = "nightdesk"
 #: What a tick at work gets to give back its jobs before it is killed.
 DRAIN_S = 15.0
 APPLY_TIMEOUT_S = 180.0
@@ -63,11 +61,10 @@ class Stack:
     sites: Mapping[str, Site]
     url: str  #: of the Prefect UI
     supervisor: Supervisor
-    over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, for_s: float | None = None) -> None:
-        """Keep everything alive for so many seconds; by default until `over` is set."""
-        self.supervisor.serve(self.over, for_s)
+        """Keep everything alive for so many seconds; by default without a number until Ctrl-C."""
+        self.supervisor.serve(for_s)
 
 
 @contextmanager

@@ -11,42 +11,14 @@ from nightdesk.db import Database
 from nightdesk.desk.desk import Desk
 from nightdesk.desk.queue import Limits
 from nightdesk.desk.runs import registered_run, take_back_dead_runs
-from nightdesk.embedded import EmbeddedPostgres
 from nightdesk.llm.limiter import PATIENCE_S, WINDOW_S, Limiter, LocalLimiter, ProviderLimits
 from nightdesk.llm.metered import MeteredClient
 from nightdesk.llm.providers import choose_models, open_model
 from nightdesk.publishing.port import Site
 from nightdesk.publishing.static_site import StaticSite
 from nightdesk.research import FetchPolicy, SourceReader
-from nightdesk.schema import migrate
 from nightdesk.site_server import serve_static_sites
 from nightdesk.world import RealWorld, World
-
-
-@contextmanager
-def open_database(settings: Settings) -> Iterator[Database]:
-    """The database in use, upgraded; starts the embedded Postgres if no other is named.
-
-    Raises:
-        DatabaseError: with what is wrong and what to do.
-    """
-    embedded = None
-    if settings.database_url is None:
-        embedded = EmbeddedPostgres(settings.data_dir)
-        embedded.start()
-    try:
-        database = Database(
-            embedded.url() if embedded else settings.database_url.get_secret_value()  # type: ignore[union-attr]
-        )
-        try:
-            database.check()
-            migrate(database)
-            yield database
-        finally:
-            database.dispose()
-    finally:
-        if embedded is not None:
-            embedded.stop()
 
 
 def job_limits(settings: Settings) -> Limits:

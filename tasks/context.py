@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from nightdesk.config import Settings, load_settings
+from nightdesk.config import load_settings
 
 if TYPE_CHECKING:
     from nightdesk.db import Database
     from nightdesk.desk.desk import Desk
-
-
-@contextmanager
-def opened_database(settings: Settings) -> Iterator[Database]:
-    """The database named by the settings, as it is: apply and `up` upgrade it, a tick does not.
-
-    Raises:
-        DatabaseError: if the embedded one cannot be started.
-    """
-    from nightdesk.db import Database
-    from nightdesk.embedded import EmbeddedPostgres
-
-    with ExitStack() as stack:
-        if settings.database_url is None:
-            embedded = EmbeddedPostgres(settings.data_dir)
-            embedded.start()
-            stack.callback(embedded.stop)
-            url = embedded.url()
-        else:
-            url = settings.database_url.get_secret_value()  # type: ignore[assignment]
-        database = Database(url)
-        stack.callback(database.dispose)
-        yield database
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.utilities.urls import url_for
 
 from nightdesk.config import load_settings
-from tasks.context import opened_database
+from nightdesk.connection import open_database
 from tasks.retrying import RETRIES
 
 
@@ -15,7 +15,7 @@ def route_run(run: str, layer: str) -> int:
     """Give each failed job of a run its dead letter; returns how many there were."""
     from nightdesk.desk.dead_letters import route_run
 
-    with opened_database(load_settings()) as database, database.transaction() as session:
+    with open_database(load_settings(), upgrade=False) as database, database.transaction() as session:
         return route_run(session, run, layer, run_url=run_url(run))
 
 
@@ -24,7 +24,7 @@ def take_back_run(run: str) -> int:
     """Make ready again what a dead run still holds, under a new claim; returns how many jobs."""
     from nightdesk.desk.dead_runs import take_back_run
 
-    with opened_database(load_settings()) as database, database.transaction() as session:
+    with open_database(load_settings(), upgrade=False) as database, database.transaction() as session:
         return len(take_back_run(session, run))
 
 

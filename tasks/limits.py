@@ -21,13 +21,11 @@ from prefect.concurrency.asyncio import (
 from prefect.exceptions import ObjectNotFound
 
 from nightdesk.errors import ToldToWait
+from nightdesk.llm.limiter import COME_BACK_S, PATIENCE_S
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 30.0
-#: When a job that did not get a slot comes back.
-COME_BACK_S = 60.0
-#: A killed holder's slot is free again after this (the server looks every 15 s).
+#: A killed holder's slot is free again after this and the server's next look.
 LEASE_S = 90.0
 
 

@@ -27,14 +27,15 @@ from prefect.settings import get_current_settings
 from prefect.states import Crashed
 
 from nightdesk.config import load_settings
-from tasks.context import opened_database
+from nightdesk.connection import open_database
 from tasks.dead_letters import run_url
 from tasks.retrying import RETRIES
 
 #: The name of the automation that ends runs without a heartbeat.
 ZOMBIES = "nightdesk: end zombie runs"
 ACTION_FAILED = "nightdesk.automation.failed"
-_HEARTBEATS_MISSED = 3
+#: A run without a heartbeat for so many of its intervals has died.
+HEARTBEATS_MISSED = 3
 _LOOK_BACK = timedelta(minutes=30)
 
 
@@ -43,7 +44,7 @@ def sweep_dead_letters(grace_s: float) -> int:
     """Route failed jobs that no event brought within the grace; returns how many."""
     from nightdesk.desk.dead_letters import sweep_failed
 
-    with opened_database(load_settings()) as database, database.transaction() as session:
+    with open_database(load_settings(), upgrade=False) as database, database.transaction() as session:
         return sweep_failed(session, grace_s, layer="sweep", url_of_run=run_url)
 
 
@@ -53,7 +54,7 @@ def rescue_leases() -> int:
     from nightdesk.desk.queue import rescue_expired
     from nightdesk.llm.calls import write_off_overdue
 
-    with opened_database(load_settings()) as database, database.transaction() as session:
+    with open_database(load_settings(), upgrade=False) as database, database.transaction() as session:
         write_off_overdue(session)
         return len(rescue_expired(session))
 
@@ -85,7 +86,7 @@ async def unfinished_runs(client: PrefectClient) -> list[FlowRun]:
 def _database_time() -> datetime:
     from nightdesk.db import now
 
-    with opened_database(load_settings()) as database, database.reading() as session:
+    with open_database(load_settings(), upgrade=False) as database, database.reading() as session:
         return now(session)
 
 
@@ -102,7 +103,7 @@ async def _dead(client: PrefectClient, run: FlowRun, now: datetime, pending_s: f
             return f"it was pending for {age.total_seconds():.0f} s: its worker is gone"
         return None
     frequency_s = get_current_settings().flows.heartbeat_frequency
-    if frequency_s is None or age < (silence := timedelta(seconds=_HEARTBEATS_MISSED * frequency_s)):
+    if frequency_s is None or age < (silence := timedelta(seconds=HEARTBEATS_MISSED * frequency_s)):
         return None
     beats = await client.read_events(
         filter=EventFilter(
@@ -120,7 +121,7 @@ async def take_back_dead_runs() -> int:
     """Take back what runs hold that have ended without giving it back; returns how many jobs."""
     from nightdesk.desk.dead_runs import holders, take_back_run
 
-    with opened_database(load_settings()) as database:
+    with open_database(load_settings(), upgrade=False) as database:
         with database.reading() as session:
             runs = [run for run in holders(session) if _is_uuid(run)]
         ended = await _ended(runs) if runs else []

@@ -18,7 +18,6 @@ from prefect.states import Completed, Failed
 from nightdesk.config import load_settings
 from nightdesk.desk.idle import is_there_work
 from nightdesk.states import Phase
-from tasks.context import opened_database, opened_desk
 
 if TYPE_CHECKING:
     from nightdesk.desk.desk import Desk
@@ -54,7 +53,10 @@ async def run_phase(
         is_there_work, settings.database_url.get_secret_value(), phase
     ):
         return Completed(name="Idle", message=f"nothing to {phase}")
-    with opened_database(settings) as database:
+    from nightdesk.connection import open_database
+    from tasks.context import opened_desk
+
+    with open_database(settings, upgrade=False) as database:
         async with opened_desk(database, lease_s=options.lease_s) as desk:
             report = await _tick(desk, phase, work, options)
     if not report.outcomes:
@@ -69,6 +71,7 @@ async def _tick(
     desk: Desk, phase: Phase, work: Callable[[JobAtWork], Awaitable[None]], options: TickOptions
 ) -> TickReport:
     from nightdesk.desk.tick import Tick, TickPlan
+    from tasks.dead_letters import run_url
     from tasks.job import JobAtWork
 
     async def work_on(desk: Desk, claim: Any) -> None:
@@ -83,6 +86,7 @@ async def _tick(
             batch=options.batch,
             refill_s=options.refill_s,
             grace_s=options.grace_s,
+            url_of_run=run_url,
         ),
         work_on,
         on_claim=lambda articles: _rename(phase, articles),

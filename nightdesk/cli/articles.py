@@ -23,8 +23,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List articles with state, words, cost and page."""
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import articles as all_articles
 
     settings = load_settings()
@@ -52,8 +52,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show brief, outline, draft, revision, gate verdict, publication and cost of one article."""
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import article_detail
 
     with open_database(load_settings()) as database, database.reading() as session:

@@ -30,8 +30,8 @@ def list_(
     from rich.text import Text
 
     from nightdesk.cli.output import console, print_json
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import letters
     from nightdesk.money import show_usd
 
@@ -64,8 +64,8 @@ def show(
 ) -> None:
     """Show one dead letter: input, error, stack, every attempt, cost, run."""
     from nightdesk.cli.output import print_json
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.errors import InputError, InputProblem
     from nightdesk.insights import letter as find
 
@@ -89,8 +89,8 @@ def requeue(
 ) -> None:
     """Try the jobs of dead letters again, with all their attempts; the letters stay as history."""
     from nightdesk.cli.output import console
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.desk.dead_letters import requeue as requeue_one
     from nightdesk.money import parse_usd
 
@@ -105,8 +105,8 @@ def requeue(
 def discard(letters: _Ids, why: _Why, who: _Who = "") -> None:
     """Give up the articles of dead letters for good; the letters stay as history."""
     from nightdesk.cli.output import console
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.desk.dead_letters import discard as discard_one
 
     with open_database(load_settings()) as database, database.transaction() as session:

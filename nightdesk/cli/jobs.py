@@ -27,8 +27,8 @@ def list_(
     from rich.text import Text
 
     from nightdesk.cli.output import console, print_json
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import job_list
 
     with open_database(load_settings()) as database, database.reading() as session:

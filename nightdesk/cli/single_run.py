@@ -12,8 +12,9 @@ from sqlmodel import Session, select
 from nightdesk.cli.interrupt import until_interrupted
 from nightdesk.cli.output import console, print_articles, print_json
 from nightdesk.cli.topics import topic_from_options
-from nightdesk.compose import job_limits, open_database, open_desk, open_sites, registered
+from nightdesk.compose import job_limits, open_desk, open_sites, registered
 from nightdesk.config import Settings, load_settings
+from nightdesk.connection import open_database
 from nightdesk.db import Database
 from nightdesk.desk import lanes, queue
 from nightdesk.desk.runner import Runner

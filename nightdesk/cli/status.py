@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """Show what waits, what is at work, what is closed, and what needs a person."""
     from nightdesk.cli.output import print_json
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import desk_status
 
     with open_database(load_settings()) as database, database.reading() as session:

@@ -49,8 +49,9 @@ def add(
     source: Annotated[list[str] | None, typer.Option(help="A page or feed to read; repeatable.")] = None,
 ) -> None:
     """Add one topic to the queue."""
-    from nightdesk.compose import job_limits, open_database
+    from nightdesk.compose import job_limits
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.desk.topics import add_topics
     from nightdesk.world import RealWorld
 
@@ -78,8 +79,9 @@ def import_(
     skip_existing: Annotated[bool, typer.Option(help="Leave out topics that are there already.")] = False,
 ) -> None:  # fmt: skip
     """Add the topics of a CSV file: all of them or, if anything is wrong, none."""
-    from nightdesk.compose import job_limits, open_database
+    from nightdesk.compose import job_limits
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.desk.topics import add_topics, read_topics
     from nightdesk.world import RealWorld
 
@@ -104,8 +106,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all topics and where their articles stand."""
-    from nightdesk.compose import open_database
     from nightdesk.config import load_settings
+    from nightdesk.connection import open_database
     from nightdesk.insights import articles
 
     with open_database(load_settings()) as database, database.reading() as session:

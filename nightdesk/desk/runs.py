@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from nightdesk.db import Database
 from nightdesk.desk import queue, site_lease
 from nightdesk.desk.dead_letters import route_failed
+from nightdesk.desk.dead_runs import take_back_run
 from nightdesk.llm.calls import write_off_run
 
 
@@ -62,9 +63,7 @@ def take_back_dead_runs(folder: Path, database: Database) -> list[str]:
             with open(path, "r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with database.transaction() as session:
-                    write_off_run(session, path.stem)
-                    route_failed(session, queue.rescue_run(session, path.stem), layer="runner")
-                    site_lease.release_run(session, path.stem)
+                    route_failed(session, take_back_run(session, path.stem), layer="runner")
                 path.unlink(missing_ok=True)
                 dead.append(path.stem)
         except (BlockingIOError, FileNotFoundError):

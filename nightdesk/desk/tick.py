@@ -51,6 +51,7 @@ class TickPlan:
         batch: jobs at a time.
         refill_s: new jobs are claimed until so long after its start.
         grace_s: failed jobs that nobody routed for so long are routed by this tick.
+        url_of_run: the page of a run, for the letters of such jobs.
     """
 
     phase: Phase
@@ -59,6 +60,7 @@ class TickPlan:
     batch: int = 3
     refill_s: float = 480.0
     grace_s: float = 120.0
+    url_of_run: Callable[[str], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Tick:
     _names: dict[int, str] = field(default_factory=dict, init=False)
     _at_work: dict[asyncio.Task[JobState | None], Claim] = field(default_factory=dict, init=False)
     _outcomes: list[Outcome] = field(default_factory=list, init=False)
-    _until: dict[bool, datetime] = field(default_factory=dict, init=False)
+    _started: datetime | None = field(default=None, init=False)
     _stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self) -> None:
@@ -131,15 +133,11 @@ class Tick:
         return TickReport(self.plan.phase, tuple(self._outcomes), self._stop.is_set())
 
     def _begin(self, session: Session) -> None:
-        """What earlier ticks left undone, and when this one ends, by the database's clock."""
-        phase, started = self.plan.phase, now(session)
-        self._until = {
-            False: started + timedelta(seconds=self.plan.refill_s),
-            True: started + timedelta(seconds=self.plan.refill_s * SUSPECTS_SHARE),
-        }
+        """What earlier ticks left undone, and when this one began, by the database's clock."""
+        self._started = now(session)
         write_off_overdue(session)
-        queue.rescue_expired(session, phase)
-        sweep_failed(session, self.plan.grace_s, layer="sweep")
+        queue.rescue_expired(session, self.plan.phase)
+        sweep_failed(session, self.plan.grace_s, layer="sweep", url_of_run=self.plan.url_of_run)
         lanes.end_due(session)
 
     async def _drain(self, keeper: LeaseKeeper, stopping: asyncio.Task[bool], *, suspects: bool) -> None:
@@ -163,7 +161,7 @@ class Tick:
         def claim(session: Session) -> list[Claim]:
             # A claim whose commit was cut off is held by this run and worked on by nobody.
             queue.hand_back_run(session, self.plan.run, [one.job_id for one in self._at_work.values()])
-            if now(session) >= self._until[suspects]:
+            if self._is_over(session, suspects):
                 return []
             queue.wake_due(session, self.plan.phase)
             closed = lanes.closed(session)
@@ -190,6 +188,11 @@ class Tick:
                 raise
             log.warning("no new jobs for now: %s", gone)
             return []
+
+    def _is_over(self, session: Session, suspects: bool) -> bool:
+        assert self._started is not None, "a tick begins before it claims"
+        share = SUSPECTS_SHARE if suspects else 1.0
+        return now(session) >= self._started + timedelta(seconds=self.plan.refill_s * share)
 
     async def _within_deadline(self, desk: Desk, claim: Claim) -> None:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -114,16 +113,15 @@ class Supervisor:
                 raise ConfigError(f"{spec.name} did not start: {tail(child.log)} (log: {child.log})")
             time.sleep(0.2)
 
-    def serve(self, over: threading.Event | None = None, for_s: float | None = None) -> None:
-        """Keep everything alive until `over` is set, or for so many seconds."""
-        over = over or threading.Event()
+    def serve(self, for_s: float | None = None) -> None:
+        """Keep everything alive for so many seconds; without a number until an exception ends it (Ctrl-C)."""
         deadline = None if for_s is None else time.monotonic() + for_s
-        while not over.is_set():
+        while True:
             self.poll()
             left = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
             if left <= 0:
                 return
-            over.wait(left)
+            time.sleep(left)
 
     def poll(self) -> None:
         """One look at everybody."""
