@@ -25,11 +25,9 @@ def list_(
     as_json: _Json = False,
 ) -> None:
     """List the dead letters that nobody has dealt with, the newest first."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    from nightdesk.cli.output import console, print_json
+    from nightdesk.cli.output import console, print_json, print_note, work_table
     from nightdesk.config import load_settings
     from nightdesk.connection import open_database
     from nightdesk.insights import letters
@@ -43,11 +41,7 @@ def list_(
     if not found:
         console.print("no dead letters")
         return
-    table = Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0))
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("article", ratio=1, overflow="ellipsis", no_wrap=True)
-    for name in ("phase", "error", "tries", "cost", "by", "resolution"):
-        table.add_column(name, no_wrap=True)
+    table = work_table("#", "phase", "error", "tries", "cost", "by", "resolution")
     for one in found:
         table.add_row(
             str(one.id), Text(one.topic), one.phase, one.error_class, str(one.attempts),
@@ -55,7 +49,7 @@ def list_(
         )  # fmt: skip
     console.print(table)
     for one in found:
-        console.print(Text(f"{one.id:>3}  {one.message}"), soft_wrap=True)
+        print_note(one.id, one.message)
 
 
 @app.command()

@@ -22,11 +22,9 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List jobs in the order in which they are claimed."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    from nightdesk.cli.output import console, print_json
+    from nightdesk.cli.output import console, print_json, print_note, work_table
     from nightdesk.config import load_settings
     from nightdesk.connection import open_database
     from nightdesk.insights import job_list
@@ -39,11 +37,7 @@ def list_(
     if not found:
         console.print("no such jobs")
         return
-    table = Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0))
-    table.add_column("job", justify="right", no_wrap=True)
-    table.add_column("article", ratio=1, overflow="ellipsis", no_wrap=True)
-    for name in ("phase", "state", "tries", "due or held until"):
-        table.add_column(name, no_wrap=True)
+    table = work_table("job", "phase", "state", "tries", "due or held until")
     for job in found:
         until = job["due_at"] or job["locked_until"]
         table.add_row(
@@ -53,4 +47,4 @@ def list_(
     console.print(table)
     for job in found:
         if job["reason"] and job["state"] in ("waiting", "failed"):
-            console.print(Text(f"{job['id']:>3}  {job['reason']}"), soft_wrap=True)
+            print_note(job["id"], job["reason"])

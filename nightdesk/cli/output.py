@@ -93,6 +93,21 @@ def articles_table(
     return table
 
 
+def work_table(number: str, *columns: str) -> Table:
+    """An empty table of the width of the terminal: a number, the article, and narrow columns."""
+    table = Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0))
+    table.add_column(number, justify="right", no_wrap=True)
+    table.add_column("article", ratio=1, overflow="ellipsis", no_wrap=True)
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    return table
+
+
+def print_note(number: int, note: str) -> None:
+    """What is to be said of one row, below its table; it stays whole."""
+    console.print(Text(f"{number:>3}  {note}"), soft_wrap=True)
+
+
 def _cells(article: ArticleSummary) -> dict[str, Text]:
     return {
         "#": Text(str(article.number)),

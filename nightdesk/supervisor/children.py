@@ -58,10 +58,11 @@ class Identity:
     create_time: float
 
     def process(self) -> psutil.Process | None:
-        """The process, if it is still that one."""
+        """The process, if it is still that one; a dead one that nobody has reaped counts as gone."""
         try:
             found = psutil.Process(self.pid)
-            return found if abs(found.create_time() - self.create_time) < 0.01 else None
+            same = abs(found.create_time() - self.create_time) < 0.01
+            return found if same and found.status() != psutil.STATUS_ZOMBIE else None
         except psutil.Error:
             return None
 
