@@ -15,17 +15,20 @@ import tempfile
 import time
 import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from sqlalchemy.engine import URL, make_url
 
+from deployments.definitions import POOL
 from deployments.server_settings import client_environment, server_environment
 from nightdesk.db import Database
 from nightdesk.sandbox import SandboxOptions, SandboxProcess
+from nightdesk.supervisor.children import end_tree
 from tests.integration.conftest import _execute, database, server, template
 
 __all__ = ["database", "server", "template"]
@@ -62,7 +65,16 @@ PLAN: list[dict[str, Any]] = [
         "times": 2,
         "action": {"kind": "status", "status": 529},
     },
+    {
+        "name": "a slow answer",
+        "match": {"contains": "Unhurried"},
+        "times": None,
+        "action": {"kind": "latency", "seconds": 10},
+    },
 ]
+
+#: What `up` and Prefect itself have.
+WORKER_QUERY_S = 5.0
 
 
 class PrefectServer:
@@ -171,6 +183,39 @@ def desk_environment(
     }.items():
         monkeypatch.setenv(name, value)
     return database
+
+
+@pytest.fixture
+async def desk(desk_environment: Database, prefect_server: PrefectServer) -> AsyncIterator[Database]:
+    """Everything applied, without schedules, and a worker as `up` starts it."""
+    from prefect.client.orchestration import get_client
+
+    from deployments.apply import apply
+    from nightdesk.config import load_settings
+
+    await apply(load_settings(), tell=lambda _line: None)
+    async with get_client() as client:
+        for deployment in await client.read_deployments():
+            for schedule in deployment.schedules:
+                await client.update_deployment_schedule(deployment.id, schedule.id, active=False)
+        for run in await client.read_flow_runs():
+            if run.state is not None and run.state.is_scheduled():
+                await client.delete_flow_run(run.id)
+    with (HOME / "worker.log").open("ab") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--limit", "3"],
+            env=os.environ
+            | {
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "PREFECT_WORKER_QUERY_SECONDS": f"{WORKER_QUERY_S:g}",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    yield desk_environment
+    end_tree(psutil.Process(worker.pid), 5.0)
+    worker.wait()
 
 
 @pytest.fixture(scope="package", autouse=True)

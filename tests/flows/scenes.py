@@ -35,6 +35,24 @@ async def task_runs_of(run: FlowRun) -> list[TaskRun]:
     return await eventually(read)
 
 
+async def start(deployment: str, state: State[Any] | None = None, **parameters: object) -> FlowRun:
+    """A run of `flow/deployment` for the worker, asked for by hand or in another state."""
+    async with get_client() as client:
+        made = await client.read_deployment_by_name(deployment)
+        return await client.create_flow_run_from_deployment(made.id, parameters=parameters, state=state)
+
+
+async def ended(run: FlowRun, within_s: float = 90.0) -> State[Any]:
+    """The state in which a run has ended."""
+
+    async def state() -> State[Any] | None:
+        async with get_client() as client:
+            now = (await client.read_flow_run(run.id)).state
+        return now if now is not None and now.is_final() else None
+
+    return await eventually(state, within_s)  # type: ignore[no-any-return]
+
+
 async def events(name: str) -> list[Any]:
     """The latest events of a name."""
     async with get_client() as client:
