@@ -32,8 +32,8 @@ test: setup  ## Run all tests
 	@$(BIN)/python -m pytest tests/flows tests/acceptance $(ARGS)
 
 test-kills: setup  ## Kill runs at every step, every process, and the machine ten times (an hour)
-	@NIGHTDESK_TEST_KILLS=10 NIGHTDESK_TEST_KILL_POINTS=all $(BIN)/python -m pytest -s \
-		tests/acceptance/test_crashes.py tests/acceptance/test_kills.py $(ARGS)
+	@NIGHTDESK_TEST_KILLS=10 NIGHTDESK_TEST_KILL_POINTS=all NIGHTDESK_TEST_OUTAGE_S=180 $(BIN)/python -m pytest -s \
+		tests/acceptance/test_crashes.py tests/acceptance/test_kills.py tests/flows/test_outage.py $(ARGS)
 
 test-unit: setup  ## Run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

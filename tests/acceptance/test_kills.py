@@ -1,6 +1,7 @@
 """Processes of the whole stack are killed at random moments, and the machine is "rebooted" again and again.
 
-NIGHTDESK_TEST_KILLS sets how many times each test kills (`make test-kills`: ten), NIGHTDESK_TEST_KILL_SEED when.
+Each process is killed once in every run of the tests. NIGHTDESK_TEST_KILLS sets how often the machine is rebooted
+(`make test-kills`: ten times; by default not at all), NIGHTDESK_TEST_KILL_SEED when.
 """
 
 from __future__ import annotations
@@ -57,7 +58,6 @@ def child(demo: psutil.Process, words: str) -> psutil.Process | None:
     return None
 
 
-@pytest.mark.skipif(not KILLS, reason="minutes long: by `make test-kills`, which sets NIGHTDESK_TEST_KILLS")
 @pytest.mark.timeout(1200)
 def test_the_desk_goes_on_by_itself_whichever_of_its_processes_is_killed(tmp_path: Path) -> None:
     """Worker, server, Postgres and a run are each killed once, while articles are on their way."""
