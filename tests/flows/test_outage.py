@@ -1,6 +1,6 @@
 """The Prefect server is away while a run is at work.
 
-NIGHTDESK_TEST_OUTAGE_S says for how long: 20 s, or three minutes by `make test-kills`.
+NIGHTDESK_TEST_OUTAGE_S says for how long: 10 s, or three minutes by `make test-kills`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.flows.conftest import PrefectServer
 from tests.flows.scenes import ended, eventually, start
 from tests.integration.desk_fixtures import add_articles, scalar
 
-OUTAGE_S = float(os.environ.get("NIGHTDESK_TEST_OUTAGE_S", "20"))
+OUTAGE_S = float(os.environ.get("NIGHTDESK_TEST_OUTAGE_S", "10"))
 
 
 @pytest.mark.timeout(300 + 3 * OUTAGE_S)
