@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, ProgrammingError
 from nightdesk.db import SCHEMA, Database, explain
 from nightdesk.errors import DatabaseError
 
-HEAD = "0004"
+HEAD = "0005"
 _LOCK = 7_269_418_211  # any number of our own: two processes never migrate at once
 _OURS = re.compile(r"\d{4}")
 _RELATIONS = text("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(:schema)")

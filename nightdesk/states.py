@@ -79,3 +79,33 @@ class CallState(StrEnum):
     REJECTED = "rejected"  #: answered and paid for, but not usable; the next ask has another key
     UNKNOWN = "unknown"  #: may have been billed; booked at its worst case
     NOT_SENT = "not_sent"  #: refused before any work was done: nothing was billed, nothing is held
+
+
+class WindowKind(StrEnum):
+    """What time a budget counts."""
+
+    ROLLING = "rolling"  #: the last `window_s` seconds: (t − window, t]
+    DAY = "day"  #: since midnight in a time zone; 23 or 25 hours when the clocks change
+
+
+class ScopeKind(StrEnum):
+    """Whose money a budget counts."""
+
+    ALL = "all"
+    SITE = "site"
+    PHASE = "phase"
+
+
+class OnError(StrEnum):
+    """What happens to new work when the gate itself is out of order."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class BudgetState(StrEnum):
+    """How far a budget is spent. It comes from what is spent alone, not from what is held."""
+
+    NONE = "none"
+    WARN = "warn"
+    CAP = "cap"

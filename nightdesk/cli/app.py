@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nightdesk import __version__
-from nightdesk.cli import articles, check, demo, dlq, jobs, run, sandbox, sites, status, topics, up
+from nightdesk.cli import articles, budget, check, demo, dlq, jobs, run, sandbox, sites, status, topics, up
 
 app = typer.Typer(
     name="nightdesk",
@@ -21,6 +21,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(articles.app, name="articles")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(budget.app, name="budget")
 app.add_typer(sites.app, name="sites")
 app.command("run")(run.run)
 app.command("up")(up.up)

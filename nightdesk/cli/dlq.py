@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from typing import Annotated, Any
 
@@ -82,7 +81,7 @@ def requeue(
     max_tokens: Annotated[int | None, typer.Option(help="A new limit in tokens for the job.")] = None,
 ) -> None:
     """Try the jobs of dead letters again, with all their attempts; the letters stay as history."""
-    from nightdesk.cli.output import console
+    from nightdesk.cli.output import account, console
     from nightdesk.config import load_settings
     from nightdesk.connection import open_database
     from nightdesk.desk.dead_letters import requeue as requeue_one
@@ -91,29 +90,24 @@ def requeue(
     limit_usd = None if max_usd is None else parse_usd(max_usd)
     with open_database(load_settings()) as database, database.transaction() as session:
         for letter in letters:
-            requeue_one(session, letter, who=who or _me(), why=why, max_usd=limit_usd, max_tokens=max_tokens)
+            requeue_one(
+                session, letter, who=who or account(), why=why, max_usd=limit_usd, max_tokens=max_tokens
+            )
     console.print(f"{len(letters)} requeued: the next tick of their phase claims them")
 
 
 @app.command()
 def discard(letters: _Ids, why: _Why, who: _Who = "") -> None:
     """Give up the articles of dead letters for good; the letters stay as history."""
-    from nightdesk.cli.output import console
+    from nightdesk.cli.output import account, console
     from nightdesk.config import load_settings
     from nightdesk.connection import open_database
     from nightdesk.desk.dead_letters import discard as discard_one
 
     with open_database(load_settings()) as database, database.transaction() as session:
         for letter in letters:
-            discard_one(session, letter, who=who or _me(), why=why)
+            discard_one(session, letter, who=who or account(), why=why)
     console.print(f"{len(letters)} discarded")
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 def _print(letter: dict[str, Any]) -> None:

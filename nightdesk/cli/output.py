@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,14 @@ _STYLES = {
     "waiting": "magenta",
     "working": "cyan",
 }
+
+
+def account() -> str:
+    """The account that runs this, for the record of who decided."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def complain(message: str) -> None:

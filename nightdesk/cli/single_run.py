@@ -20,7 +20,7 @@ from nightdesk.desk import lanes, queue
 from nightdesk.desk.runner import Runner
 from nightdesk.desk.topics import Topic, add_topics
 from nightdesk.errors import InputError, InputProblem, Lane, LaneKind
-from nightdesk.insights import ArticleSummary, article_detail, articles
+from nightdesk.insights import ArticleSummary, BudgetStatus, article_detail, articles, budget_statuses
 from nightdesk.llm.providers import choose_models
 from nightdesk.models.article import Article
 from nightdesk.states import ArticleState
@@ -47,7 +47,8 @@ def write_one(cells: dict[str, str], *, model: str | None, provider: str | None,
         with database.reading() as session:
             summary = articles(session, [article_id])[0]
             unread = _unread_sources(session, summary)
-    _show(summary, unread, as_json)
+            full = [one for one in budget_statuses(session, settings.jobs.max_usd) if one.is_full]
+    _show(summary, unread, full, as_json)
     return summary.state is ArticleState.PUBLISHED
 
 
@@ -103,7 +104,7 @@ def _unread_sources(session: Session, summary: ArticleSummary) -> dict[str, str]
     return {source["url"]: source["error"] for source in detail.get("sources", ()) if source["error"]}
 
 
-def _show(summary: ArticleSummary, unread: dict[str, str], as_json: bool) -> None:
+def _show(summary: ArticleSummary, unread: dict[str, str], full: list[BudgetStatus], as_json: bool) -> None:
     if as_json:
         print_json(asdict(summary) | {"unread_sources": unread})
         return
@@ -115,6 +116,9 @@ def _show(summary: ArticleSummary, unread: dict[str, str], as_json: bool) -> Non
             console.print("it waits; the same command goes on with it later")
         case ArticleState.WORKING:
             console.print("another run works on it; this one leaves it alone")
+        case ArticleState.QUEUED if full:
+            names = ", ".join(one.name for one in full)
+            console.print(f"it is queued: no room in budget {names} (nightdesk budget show)")
         case ArticleState.QUEUED:
             console.print("it is queued; the same command goes on with it")
     console.print(f"all of it: nightdesk articles show {summary.number}")

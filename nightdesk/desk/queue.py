@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlmodel import Session
 
 from nightdesk.db import bind_json
@@ -93,15 +93,35 @@ _CLAIM = """
     )
     SELECT * FROM claimed ORDER BY priority DESC, created_at, id
 """
+# What admission looks at: the same rows in the same order, locked, with the most that each may still spend.
+_CANDIDATES = """
+    SELECT j.id, j.site, greatest(j.max_usd - (
+        SELECT coalesce(sum(CASE WHEN reverses IS NULL THEN amount ELSE -amount END), 0)
+        FROM nightdesk.ledger_entries WHERE job_id = j.id AND book = 'money'), 0) AS left_usd
+    FROM nightdesk.jobs j
+    WHERE state = 'ready' AND phase = :phase AND site <> ALL(:closed_sites) AND deaths {deaths} {only}
+      AND id <> ALL(:taken) AND priority >= :least_priority
+    ORDER BY priority DESC, created_at, id
+    LIMIT :limit FOR UPDATE OF j SKIP LOCKED
+"""
 _OF_ARTICLES = "AND article_id = ANY(:articles)"
-#: (suspects, only some articles) → statement. A job is a suspect after two runs died over it.
-_CLAIMS = {
-    (suspects, some): text(
-        _CLAIM.format(deaths=">= 2" if suspects else "< 2", only=_OF_ARTICLES if some else "")
-    )
-    for suspects in (False, True)
-    for some in (False, True)
-}
+
+
+def _variants(statement: str) -> dict[tuple[bool, bool], TextClause]:
+    """By (suspects, only some articles). A job is a suspect after two runs died over it."""
+    return {
+        (suspects, some): text(
+            statement.format(deaths=">= 2" if suspects else "< 2", only=_OF_ARTICLES if some else "")
+        )
+        for suspects in (False, True)
+        for some in (False, True)
+    }
+
+
+_CLAIMS = _variants(_CLAIM)
+_LOOKS = _variants(_CANDIDATES)
+
+_CLAIM_THESE = text(_CLAIM.format(deaths=">= 0", only="AND id = ANY(:these)"))
 
 _RENEW = text("""
     WITH held AS MATERIALIZED (
@@ -226,6 +246,15 @@ def add_job(session: Session, article_id: uuid.UUID, phase: Phase, round: int, l
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A ready job that is locked and not claimed."""
+
+    job_id: int
+    site: str
+    left_usd: Decimal  #: of its own limit
+
+
 def claim(
     session: Session,
     *,
@@ -244,19 +273,58 @@ def claim(
     of these; `closed_sites`: none of these. `suspects`: only jobs over which runs have died; each of them
     must be worked on alone in its process, so that it takes nobody with it.
     """
-    values: dict[str, object] = {
+    values = _wanted(phase, limit, articles, closed_sites) | _claiming(run, lease_s, pin)
+    return _claims(session, _CLAIMS[suspects, articles is not None], values, run)
+
+
+def candidates(
+    session: Session,
+    *,
+    phase: Phase,
+    limit: int,
+    articles: Sequence[uuid.UUID] | None = None,
+    closed_sites: Sequence[str] = (),
+    suspects: bool = False,
+    taken: Sequence[int] = (),
+    least_priority: int | None = None,
+) -> list[Candidate]:
+    """What `claim` would take, locked until the transaction ends; none of `taken`."""
+    values = _wanted(phase, limit, articles, closed_sites) | {
+        "taken": list(taken),
+        "least_priority": -(2**31) if least_priority is None else least_priority,
+    }
+    return [
+        Candidate(row.id, row.site, row.left_usd)
+        for row in session.connection().execute(_LOOKS[suspects, articles is not None], values)
+    ]
+
+
+def claim_these(
+    session: Session, jobs: Sequence[int], *, run: str, phase: Phase, lease_s: float, pin: Pin
+) -> list[Claim]:
+    """Take candidates that this transaction has locked."""
+    values = _wanted(phase, len(jobs), None, ()) | {"these": list(jobs)} | _claiming(run, lease_s, pin)
+    return _claims(session, _CLAIM_THESE, values, run) if jobs else []
+
+
+def _wanted(
+    phase: Phase, limit: int, articles: Sequence[uuid.UUID] | None, closed_sites: Sequence[str]
+) -> dict[str, object]:
+    given = {} if articles is None else {"articles": list(articles)}
+    return {"phase": phase, "limit": limit, "closed_sites": list(closed_sites)} | given
+
+
+def _claiming(run: str, lease_s: float, pin: Pin) -> dict[str, object]:
+    return {
         "run": run,
-        "phase": phase,
-        "limit": limit,
         "lease_s": lease_s,
         "provider": pin.provider,
         "model": pin.model,
         "prompt_version": pin.prompt_version,
-        "closed_sites": list(closed_sites),
     }
-    query = _CLAIMS[suspects, articles is not None]
-    if articles is not None:
-        values["articles"] = list(articles)
+
+
+def _claims(session: Session, query: TextClause, values: dict[str, object], run: str) -> list[Claim]:
     return [
         Claim(
             job_id=row.id,

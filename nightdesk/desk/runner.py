@@ -14,6 +14,7 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from nightdesk.desk import lanes, queue
+from nightdesk.desk.admission import Order, admit
 from nightdesk.desk.attempt import attend
 from nightdesk.desk.dead_letters import route_failed
 from nightdesk.desk.desk import Desk
@@ -111,16 +112,19 @@ class Runner:
         for phase in reversed(Phase):
             pin = self.desk.pin(phase)
             if free > len(claims) and Lane(LaneKind.PROVIDER, pin.provider or "") not in closed:
-                claims += queue.claim(
+                claims += admit(
                     session,
-                    run=self.run,
-                    phase=phase,
-                    limit=free - len(claims),
-                    lease_s=self.desk.lease_s,
-                    pin=pin,
-                    articles=self.articles,
-                    closed_sites=_sites(closed) if phase is Phase.PUBLISH else (),
-                    suspects=suspects,
+                    Order(
+                        run=self.run,
+                        phase=phase,
+                        limit=free - len(claims),
+                        lease_s=self.desk.lease_s,
+                        pin=pin,
+                        articles=self.articles,
+                        closed_sites=_sites(closed) if phase is Phase.PUBLISH else (),
+                        suspects=suspects,
+                        cheap_model=self.desk.models.cheap,
+                    ),
                 )
         return claims
 

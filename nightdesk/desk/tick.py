@@ -18,6 +18,7 @@ from sqlmodel import Session
 
 from nightdesk.db import now
 from nightdesk.desk import lanes, queue
+from nightdesk.desk.admission import Order, admit
 from nightdesk.desk.attempt import Work, attend
 from nightdesk.desk.dead_letters import sweep_failed
 from nightdesk.desk.desk import Desk
@@ -168,15 +169,18 @@ class Tick:
             if Lane(LaneKind.PROVIDER, self.plan.pin.provider or "") in closed:
                 return []
             sites = [lane.name for lane in closed if lane.kind is LaneKind.SITE]
-            claims = queue.claim(
+            claims = admit(
                 session,
-                run=self.plan.run,
-                phase=self.plan.phase,
-                limit=free,
-                lease_s=self.desk.lease_s,
-                pin=self.plan.pin,
-                closed_sites=sites if self.plan.phase is Phase.PUBLISH else (),
-                suspects=suspects,
+                Order(
+                    run=self.plan.run,
+                    phase=self.plan.phase,
+                    limit=free,
+                    lease_s=self.desk.lease_s,
+                    pin=self.plan.pin,
+                    closed_sites=sites if self.plan.phase is Phase.PUBLISH else (),
+                    suspects=suspects,
+                    cheap_model=self.desk.models.cheap,
+                ),
             )
             self._names |= _names(session, claims)
             return claims

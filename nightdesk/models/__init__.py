@@ -2,6 +2,13 @@
 
 from nightdesk.models.article import Article
 from nightdesk.models.base import metadata
+from nightdesk.models.budget import (
+    BudgetDecision,
+    BudgetPolicy,
+    BudgetRow,
+    BudgetTransition,
+    SpendSum,
+)
 from nightdesk.models.dead_letter import DeadLetter
 from nightdesk.models.job import Job
 from nightdesk.models.job_attempt import JobAttempt
@@ -17,6 +24,10 @@ from nightdesk.models.source import Source
 __all__ = [
     "Article",
     "BriefRow",
+    "BudgetDecision",
+    "BudgetPolicy",
+    "BudgetRow",
+    "BudgetTransition",
     "DeadLetter",
     "DraftRow",
     "Job",
@@ -30,5 +41,6 @@ __all__ = [
     "RevisionRow",
     "SiteLease",
     "Source",
+    "SpendSum",
     "metadata",
 ]

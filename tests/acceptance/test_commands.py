@@ -160,3 +160,37 @@ def test_bad_settings_are_one_clear_line_each(user: User) -> None:
     refused(user("topics", "list", NIGHTDESK_CONFIG="typo.toml"), "sites.garden")
     refused(user("check", "none.md"), "none.md")
     refused(user("check", ".", "--language", "xx"), "language 'xx'")
+
+
+def test_a_budget_holds_from_the_next_job_on_and_a_raised_one_lets_work_flow_again(user: User) -> None:
+    topic = (*RUN[:2], "Growing rhubarb", *RUN[3:])
+    assert "no budget" in user("budget", "show").stdout
+    assert user("budget", "set", "fleet", "--cap", "0.50", "--why", "a test").returncode == 0
+    asked = user.requests
+    stopped = user(*topic)
+    assert stopped.returncode == 1
+    assert "no room in budget fleet" in stopped.stdout
+    assert user.requests == asked
+    (shown,) = user.json("budget", "show")
+    assert (shown["name"], shown["cap_usd"], shown["is_full"]) == ("fleet", 0.5, True)
+    assert user("budget", "set", "fleet", "--cap", "50").returncode == 0
+    assert user.json(*topic)["state"] == "published"
+    assert "is in force already" in user("budget", "set", "fleet", "--cap", "50").stdout
+    assert "fleet" in user("budget", "show").stdout
+    assert user("budget", "drop", "fleet").returncode == 0
+    assert user.json("budget", "show") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("fleet", "--cap", "0"), "greater than 0"),
+        (("fleet", "--cap", "a lot"), "not an amount"),
+        (("fleet", "--cap", "5", "--scope", "site"), "scope_name"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_refused_and_changes_nothing(
+    user: User, options: tuple[str, ...], words: str
+) -> None:
+    refused(user("budget", "set", *options), words)
+    assert user.json("budget", "show") == []

@@ -22,9 +22,10 @@ import yaml
 from pydantic import TypeAdapter
 
 import deployments.definitions
-from deployments.definitions import PHASES, Pace, definitions, paced
+from deployments.definitions import Pace, definitions, paced
 from deployments.server_settings import client_environment, server_environment
 from nightdesk.config import Settings, _variables, given_settings
+from nightdesk.states import Phase
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENTS: list[dict[str, Any]] = definitions()["deployments"]
@@ -86,7 +87,7 @@ def test_no_two_ticks_are_ever_due_in_the_same_minute() -> None:
         for one in DEPLOYMENTS
         for schedule in one.get("schedules", ())
     ]
-    assert len(ticks) == len(PHASES) + 1
+    assert len(ticks) == len(Phase) + 1
     for (one, start, every_s), (other, other_start, other_every_s) in combinations(ticks, 2):
         together_s = math.gcd(every_s, other_every_s)
         apart_s = (start - other_start).total_seconds() % together_s
@@ -95,11 +96,11 @@ def test_no_two_ticks_are_ever_due_in_the_same_minute() -> None:
 
 def test_phases_are_tagged_as_such_and_what_runs_for_their_failures_is_not() -> None:
     tagged = {one["name"] for one in DEPLOYMENTS if "phase" in one["tags"]}
-    assert tagged == set(PHASES)
+    assert tagged == set(Phase)
     assert all("nightdesk" in one["tags"] for one in DEPLOYMENTS)
 
 
-@pytest.mark.parametrize("name", PHASES)
+@pytest.mark.parametrize("name", list(Phase))
 def test_a_slow_tick_is_not_doubled(name: str) -> None:
     from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 
