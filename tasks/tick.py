@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Emitted by a tick that ends as failed; an automation runs the dead-letter deployment on it.
 PHASE_FAILED = "nightdesk.phase.failed"
+#: Emitted by a tick that had to settle without the budgets' gate what may begin.
+GATE_FAILED = "nightdesk.gate.failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ async def run_phase(
     with open_database(settings, upgrade=False) as database:
         async with opened_desk(database, lease_s=options.lease_s) as desk:
             report = await _tick(desk, phase, work, options)
+    if report.gate_error is not None:
+        emit_event(
+            GATE_FAILED,
+            resource={"prefect.resource.id": "nightdesk.gate", "prefect.resource.name": "the budgets' gate"},
+            payload={"flow_run_id": str(flow_run.id), "why": report.gate_error},
+        )
     if not report.outcomes:
         return Completed(name="Idle", message=f"nothing to {phase} now")
     from tasks.summary import summarise

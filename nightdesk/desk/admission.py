@@ -1,18 +1,30 @@
-"""Admission: jobs are claimed as far as the budgets have room for the most that they may still spend."""
+"""Admission: jobs are claimed as far as the budgets have room for the most that they may still spend.
+
+    the gate answers         what fits is claimed
+    it is busy               the fault passes: the transaction is tried again, nothing is opened meanwhile
+    it is out of order       work goes on without it and says so, but for budgets with `on_error = closed`
+
+The jobs' own limits hold in any case.
+"""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlmodel import Session
 
+from nightdesk.db import passes
 from nightdesk.desk import queue
 from nightdesk.desk.queue import Candidate, Claim, Pin
 from nightdesk.money import ZERO
 from nightdesk.spend import gate
-from nightdesk.states import Phase
+from nightdesk.spend.budgets import Budget, in_force
+from nightdesk.states import OnError, Phase, ScopeKind
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +45,36 @@ class Order:
     cheap_model: str | None = None
 
 
-def admit(session: Session, order: Order) -> list[Claim]:
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What was claimed; `gate_error` says why it was settled without the gate."""
+
+    claims: list[Claim]
+    gate_error: str | None = None
+
+
+def admit(session: Session, order: Order) -> Admission:
     """Claim what fits into all budgets, in the queue's order.
 
     Who holds the budgets waits for nobody: what others have locked is skipped. So the transaction may hold
     jobs of its own before.
+
+    Raises:
+        sqlalchemy.exc.OperationalError: for faults that pass, a lock that was not had among them.
     """
+    try:
+        with session.begin_nested():
+            return Admission(_gated(session, order))
+    except Exception as error:
+        if passes(error):
+            raise
+        return _without_gate(session, order, error)
+
+
+def _gated(session: Session, order: Order) -> list[Claim]:
     asked = gate.ask(session)
     if asked is None:
-        return queue.claim(
-            session,
-            run=order.run,
-            phase=order.phase,
-            limit=order.limit,
-            lease_s=order.lease_s,
-            pin=order.pin,
-            articles=order.articles,
-            closed_sites=order.closed_sites,
-            suspects=order.suspects,
-        )
+        return _ungated(session, order)
     fitting = _fitting(session, asked, order)
     gate.record(session, asked, run=order.run, phase=order.phase)
     return queue.claim_these(
@@ -62,6 +85,42 @@ def admit(session: Session, order: Order) -> list[Claim]:
         lease_s=order.lease_s,
         pin=_pin(asked, order),
     )
+
+
+def _ungated(session: Session, order: Order) -> list[Claim]:
+    return queue.claim(
+        session,
+        run=order.run,
+        phase=order.phase,
+        limit=order.limit,
+        lease_s=order.lease_s,
+        pin=order.pin,
+        articles=order.articles,
+        closed_sites=order.closed_sites,
+        suspects=order.suspects,
+    )
+
+
+def _without_gate(session: Session, order: Order, error: Exception) -> Admission:
+    why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    closed = [one for one in _known(session) if one.on_error is OnError.CLOSED]
+    if any(one.scope is not ScopeKind.SITE and one.covers(site="", phase=order.phase) for one in closed):
+        log.error("the gate is out of order, and a budget says that nothing begins without it (%s)", why)
+        return Admission([], why)
+    log.error("the gate is out of order: jobs begin without it (%s)", why)
+    sites = [one.scope_name for one in closed if one.scope is ScopeKind.SITE]
+    return Admission(_ungated(session, replace(order, closed_sites=[*order.closed_sites, *sites])), why)
+
+
+def _known(session: Session) -> list[Budget]:
+    """The budgets, if at least they can be read."""
+    try:
+        with session.begin_nested():
+            return [policy.budget for policy in in_force(session)]
+    except Exception as error:
+        if passes(error):
+            raise
+        return []
 
 
 def _fitting(session: Session, asked: gate.Ask, order: Order) -> list[int]:

@@ -125,7 +125,7 @@ class Runner:
                         suspects=suspects,
                         cheap_model=self.desk.models.cheap,
                     ),
-                )
+                ).claims
         return claims
 
     async def _attend(self, claim: Claim, keeper: LeaseKeeper) -> None:

@@ -80,6 +80,7 @@ class TickReport:
     phase: Phase
     outcomes: tuple[Outcome, ...]
     stopped: bool
+    gate_error: str | None = None  #: why jobs were claimed, or none were, without the budgets' gate
 
     @property
     def counts(self) -> Counter[str]:
@@ -104,6 +105,7 @@ class Tick:
     _at_work: dict[asyncio.Task[JobState | None], Claim] = field(default_factory=dict, init=False)
     _outcomes: list[Outcome] = field(default_factory=list, init=False)
     _started: datetime | None = field(default=None, init=False)
+    _gate_errors: list[str] = field(default_factory=list, init=False)
     _stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self) -> None:
@@ -131,7 +133,8 @@ class Tick:
                     await self._end()
         finally:
             stopping.cancel()
-        return TickReport(self.plan.phase, tuple(self._outcomes), self._stop.is_set())
+        gate_error = self._gate_errors[-1] if self._gate_errors else None
+        return TickReport(self.plan.phase, tuple(self._outcomes), self._stop.is_set(), gate_error)
 
     def _begin(self, session: Session) -> None:
         """What earlier ticks left undone, and when this one began, by the database's clock."""
@@ -169,7 +172,7 @@ class Tick:
             if Lane(LaneKind.PROVIDER, self.plan.pin.provider or "") in closed:
                 return []
             sites = [lane.name for lane in closed if lane.kind is LaneKind.SITE]
-            claims = admit(
+            admission = admit(
                 session,
                 Order(
                     run=self.plan.run,
@@ -182,8 +185,10 @@ class Tick:
                     cheap_model=self.desk.models.cheap,
                 ),
             )
-            self._names |= _names(session, claims)
-            return claims
+            if admission.gate_error is not None:
+                self._gate_errors.append(admission.gate_error)
+            self._names |= _names(session, admission.claims)
+            return admission.claims
 
         try:
             return await self.desk.transact(claim)

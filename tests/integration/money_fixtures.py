@@ -48,7 +48,7 @@ def spend(
 def take(database: Database, limit: int = 10, **fields: Any) -> list[Claim]:
     values = {"run": "run-a", "phase": Phase.RESEARCH, "lease_s": 900.0, "pin": PIN} | fields
     with database.transaction() as session:
-        return admit(session, Order(limit=limit, **values))
+        return admit(session, Order(limit=limit, **values)).claims
 
 
 def measured(database: Database, name: str = "fleet") -> Measure:
@@ -119,3 +119,8 @@ def execute(database: Database, statement: str, **values: object) -> None:
 
 def execute_in(session: Session, statement: str, **values: object) -> None:
     session.connection().execute(text(statement), values)
+
+
+def move(database: Database, article: uuid.UUID, site: str) -> None:
+    execute(database, "UPDATE nightdesk.articles SET site = :site WHERE id = :id", site=site, id=article)
+    execute(database, "UPDATE nightdesk.jobs SET site = :site WHERE article_id = :id", site=site, id=article)

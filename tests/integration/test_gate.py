@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from nightdesk import db
 from nightdesk.db import Database
 from nightdesk.desk import queue
-from nightdesk.desk.admission import Order, admit
+from nightdesk.desk.admission import Admission, Order, admit
 from nightdesk.desk.queue import Claim, Pin
-from nightdesk.spend import gate
+from nightdesk.spend import budgets, gate
 from nightdesk.spend.ledger import book_money, reverse
 from nightdesk.states import BudgetState, Phase
 from tests.integration.desk_fixtures import LIMITS, PIN, add_articles
@@ -21,6 +23,7 @@ from tests.integration.money_fixtures import (
     execute,
     limit_job,
     measured,
+    move,
     open_call,
     set_budget,
     spend,
@@ -98,9 +101,7 @@ def test_a_cheaper_job_never_overtakes_the_first_that_does_not_fit(database: Dat
 def test_the_budget_of_one_site_stops_that_site_and_lets_the_others_pass(database: Database) -> None:
     add_articles(database, *[f"garden {number}" for number in range(12)])
     (article,) = add_articles(database, "kitchen")
-    for table in ("articles", "jobs"):
-        execute(database, f"UPDATE nightdesk.{table} SET site = 'kitchen' WHERE "
-                          f"{'id' if table == 'articles' else 'article_id'} = :id", id=article)  # fmt: skip
+    move(database, article, "kitchen")
     set_budget(database, 3, "the-garden", scope="site", scope_name="garden")
     set_budget(database, 100)
     assert sorted(claim.site for claim in take(database, limit=3)) == ["garden", "kitchen"]
@@ -193,7 +194,7 @@ def test_who_waited_for_the_lock_measures_what_was_admitted_before(database: Dat
     second: list[list[Claim]] = []
     other = Database(database.url)
     with database.transaction() as session:
-        first = admit(session, Order("run-a", Phase.RESEARCH, 1, 900.0, PIN))
+        first = admit(session, Order("run-a", Phase.RESEARCH, 1, 900.0, PIN)).claims
         waiting = threading.Thread(target=lambda: second.append(take(other, run="run-b")))
         waiting.start()
         waiting.join(0.5)
@@ -201,3 +202,69 @@ def test_who_waited_for_the_lock_measures_what_was_admitted_before(database: Dat
     waiting.join()
     other.dispose()
     assert (len(first), second) == (1, [[]])
+
+
+# ── when the gate itself is out of order ─────────────────────────────────────────────────────────
+
+
+def broken(database: Database, what: str = "ALTER TABLE nightdesk.spend_sums RENAME TO lost") -> None:
+    execute(database, what)
+
+
+def admission(database: Database, phase: Phase = Phase.RESEARCH) -> Admission:
+    with database.transaction() as session:
+        return admit(session, Order("run-a", phase, 10, 900.0, PIN))
+
+
+def test_a_gate_that_is_out_of_order_lets_work_begin_and_says_why(database: Database) -> None:
+    add_articles(database, "one")
+    set_budget(database, 1)
+    broken(database)
+    found = admission(database)
+    assert len(found.claims) == 1
+    assert "spend_sums" in str(found.gate_error)
+
+
+def test_a_budget_may_ask_that_nothing_begins_without_the_gate(database: Database) -> None:
+    add_articles(database, "one")
+    set_budget(database, 100, on_error="closed")
+    broken(database)
+    found = admission(database)
+    assert found.claims == []
+    assert "spend_sums" in str(found.gate_error)
+
+
+def test_a_site_whose_budget_asks_that_waits_alone(database: Database) -> None:
+    _garden, kitchen = add_articles(database, "one", "two")
+    move(database, kitchen, "kitchen")
+    set_budget(database, 100, scope="site", scope_name="garden", on_error="closed")
+    broken(database)
+    assert [claim.site for claim in admission(database).claims] == ["kitchen"]
+
+
+@pytest.mark.parametrize(
+    "table", ["budgets", "budget_policies", "budget_decisions", "budget_transitions", "spend_sums"]
+)
+def test_whichever_table_is_missing_work_goes_on(database: Database, table: str) -> None:
+    add_articles(database, "one")
+    set_budget(database, 100)
+    broken(database, f"ALTER TABLE nightdesk.{table} RENAME TO lost")
+    found = admission(database)
+    assert len(found.claims) == 1
+    assert "does not exist" in str(found.gate_error)
+
+
+def test_a_lock_that_is_not_had_is_a_fault_that_passes_and_opens_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_articles(database, "one")
+    set_budget(database, 100)
+    monkeypatch.setattr(db, "LOCK_TIMEOUT_MS", 200)
+    other = Database(database.url)
+    with other.transaction() as session:
+        budgets.lock(session)
+        with pytest.raises(OperationalError) as busy:
+            admission(database)
+    other.dispose()
+    assert db.passes(busy.value)
+    assert len(admission(database).claims) == 1
