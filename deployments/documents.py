@@ -9,12 +9,13 @@ from prefect.blocks.core import Block
 from prefect.client.orchestration import PrefectClient
 from pydantic import BaseModel
 
+from blocks.budget import Budget
 from blocks.providers import AnthropicProvider, OpenAIProvider
 from blocks.settings import DOCUMENT, PROVIDERS, documents
 from blocks.sites import StaticSite
 from nightdesk.config import Settings
 
-BLOCKS: tuple[type[Block], ...] = (AnthropicProvider, OpenAIProvider, StaticSite)
+BLOCKS: tuple[type[Block], ...] = (AnthropicProvider, OpenAIProvider, StaticSite, Budget)
 
 
 async def write_blocks(client: PrefectClient, settings: Settings, tell: Callable[[str], None]) -> None:

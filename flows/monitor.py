@@ -8,6 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from tasks.budgets import watch_budgets
 from tasks.monitoring import (
     end_zombie_runs,
     report_failed_actions,
@@ -30,7 +31,9 @@ async def monitor(grace_s: float = 120.0, pending_s: float = 180.0) -> State[Any
     rescued = rescue_leases()
     swept = sweep_dead_letters(grace_s)
     actions = await report_failed_actions()
+    changed = await watch_budgets()
     return Completed(
         message=f"zombies ended: {len(zombies)}, jobs taken back: {taken_back + rescued}, "
-        f"dead letters swept: {swept}, failed actions: {actions}"
+        f"dead letters swept: {swept}, failed actions: {actions}, "
+        f"changes of budgets: {changed}"
     )

@@ -56,11 +56,14 @@ async def run_phase(
     ):
         return Completed(name="Idle", message=f"nothing to {phase}")
     from nightdesk.connection import open_database
+    from tasks.budgets import mirror_budgets, tell_transitions
     from tasks.context import opened_desk
 
     with open_database(settings, upgrade=False) as database:
+        await mirror_budgets(database)
         async with opened_desk(database, lease_s=options.lease_s) as desk:
             report = await _tick(desk, phase, work, options)
+        tell_transitions(database)
     if report.gate_error is not None:
         emit_event(
             GATE_FAILED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from sqlalchemy import CheckConstraint, Index, SmallInteger, text
+from sqlalchemy import BigInteger, CheckConstraint, Index, SmallInteger, text
 from sqlmodel import Field
 
 from nightdesk.models.base import TIMESTAMP, USD, Table, created, identity, one_of, reference, timestamp, usd
@@ -18,6 +18,8 @@ class BudgetRow(Table, table=True):
     __tablename__ = "budgets"
 
     name: str = Field(primary_key=True)
+    block_version: str | None = None  #: of its Prefect block, when the two were last the same
+    block_policy_id: int | None = Field(default=None, sa_type=BigInteger)  #: the policy that both were
     created_at: datetime = created()
 
 

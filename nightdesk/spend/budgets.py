@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zoneinfo
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
@@ -125,6 +126,41 @@ def lock(session: Session) -> list[str]:
 def in_force(session: Session) -> list[Policy]:
     """The newest version of each budget that limits something."""
     return [_read(row) for row in session.connection().execute(_NEWEST) if row.active]
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """A budget and its Prefect block: the block's version, and the policy, when they were last the same."""
+
+    newest: Policy
+    active: bool
+    block_version: str | None
+    block_policy_id: int | None
+
+
+_MIRRORED = text("SELECT name, block_version, block_policy_id FROM nightdesk.budgets")
+
+_SET_MIRRORED = text("""
+    UPDATE nightdesk.budgets SET block_version = :version, block_policy_id = (
+        SELECT max(id) FROM nightdesk.budget_policies WHERE budget = :name)
+    WHERE name = :name
+""")
+
+
+def mirrored(session: Session) -> dict[str, Mirrored]:
+    """All budgets by name, those that limit nothing any more included."""
+    blocks = {row.name: row for row in session.connection().execute(_MIRRORED)}
+    return {
+        row.name: Mirrored(
+            _read(row), row.active, blocks[row.name].block_version, blocks[row.name].block_policy_id
+        )
+        for row in session.connection().execute(_NEWEST)
+    }
+
+
+def set_mirrored(session: Session, name: str, version: str) -> None:
+    """The block of this version and the budget as it is now say the same."""
+    session.connection().execute(_SET_MIRRORED, {"name": name, "version": version})
 
 
 def _read(row: Row[Any]) -> Policy:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from sqlalchemy import text
@@ -180,6 +181,43 @@ def record_states(session: Session, measures: Sequence[Measure]) -> None:
                     "spent_usd": found.spent_usd,
                 },
             )
+
+
+_UNTOLD = text("""
+    SELECT t.id, t.budget, t.state, t.spent_usd, p.cap_usd, t.at
+    FROM nightdesk.budget_transitions t JOIN nightdesk.budget_policies p ON p.id = t.policy_id
+    WHERE t.told_at IS NULL ORDER BY t.id LIMIT :limit
+""")
+
+_TOLD = text("""
+    UPDATE nightdesk.budget_transitions SET told_at = nightdesk.now() WHERE id = ANY(:ids) AND told_at IS NULL
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A budget's state changed, and nobody was told yet."""
+
+    id: int
+    budget: str
+    state: BudgetState
+    spent_usd: Decimal
+    cap_usd: Decimal
+    at: datetime
+
+
+def untold(session: Session, limit: int = 100) -> list[Transition]:
+    """The changes that nobody was told of, in order."""
+    rows = session.connection().execute(_UNTOLD, {"limit": limit})
+    return [
+        Transition(row.id, row.budget, BudgetState(row.state), row.spent_usd, row.cap_usd, row.at)
+        for row in rows
+    ]
+
+
+def told(session: Session, ids: Sequence[int]) -> None:
+    """These were told; after the telling, so that a death in between tells them again and loses none."""
+    session.connection().execute(_TOLD, {"ids": list(ids)})
 
 
 _RANK = {BudgetState.NONE: 0, BudgetState.WARN: 1, BudgetState.CAP: 2}

@@ -38,7 +38,7 @@ def server() -> Iterator[URL]:
 @pytest.fixture(scope="session")
 def template(server: URL) -> Iterator[str]:
     """A migrated database that tests are cloned from."""
-    name = f"nd_template_{os.getpid()}"
+    name = f"nd_template_{os.getpid()}_{next(_numbers)}"
     _execute(server, f"CREATE DATABASE {name}")
     database = Database(server.set(database=name))
     migrate(database)

@@ -34,6 +34,8 @@ def upgrade() -> None:
     op.create_table(
         "budgets",
         sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("block_version", sa.Text(), nullable=True),
+        sa.Column("block_policy_id", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=NOW, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_budgets")),
         schema="nightdesk",
