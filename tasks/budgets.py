@@ -8,6 +8,7 @@ the last good version holds.
 from __future__ import annotations
 
 import logging
+import uuid
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -18,6 +19,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from nightdesk.config import load_settings
 from nightdesk.connection import open_database
+from nightdesk.errors import ConfigError
 from tasks.retrying import RETRIES
 
 if TYPE_CHECKING:
@@ -71,19 +73,19 @@ async def _mirror(
         return
     try:
         budget = Budget.read(name, document.data)
-    except ValueError as error:
-        _unusable(name, _in_words(error))
-        return
-    with database.transaction() as session:
-        budgets.save(session, budget, who="Prefect", why=f"block {name}, {version}")
-        budgets.set_mirrored(session, name, version)
+        with database.transaction() as session:
+            budgets.save(session, budget, who="Prefect", why=f"block {name}, {version}")
+            budgets.set_mirrored(session, name, version)
+    except (ValueError, ConfigError) as error:
+        _unusable(name, version, _in_words(error))
 
 
 async def _without_block(client: PrefectClient, database: Database, name: str, known: Mirrored) -> None:
     if not known.active:
         return
     if known.block_version is not None and known.block_policy_id == known.newest.id:
-        _unusable(name, "it was deleted; the budget holds until `nightdesk budget drop`")
+        why = "it was deleted; the budget holds until `nightdesk budget drop`"
+        _unusable(name, f"after {known.block_version}", why)
     else:
         await _write_block(client, database, known)
 
@@ -100,7 +102,7 @@ async def _write_block(client: PrefectClient, database: Database, known: Mirrore
         budgets.set_mirrored(session, name, str(written.updated))
 
 
-def _in_words(error: ValueError) -> str:
+def _in_words(error: Exception) -> str:
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
@@ -111,17 +113,34 @@ def _in_words(error: ValueError) -> str:
     )
 
 
-def _unusable(name: str, why: str) -> None:
+def _unusable(name: str, version: str, why: str) -> None:
+    """Said at each tick, told once: the event's id follows from what it says."""
     log.error("the block budget/%s is not used (%s): the last good version stays in force", name, why)
     emit_event(
         BUDGET_UNUSABLE,
+        id=uuid.uuid5(uuid.NAMESPACE_OID, f"{BUDGET_UNUSABLE} {name} {version} {why}"),
         resource={"prefect.resource.id": f"{_RESOURCE}{name}", "prefect.resource.name": name},
         payload={"why": why},
     )
 
 
 def tell_transitions(database: Database) -> int:
-    """Say with an event each that budgets changed their state: once per change. Returns how many."""
+    """Say with an event each that budgets changed their state: once per change. Returns how many.
+
+    What cannot be told now, because the database is away, is told by the next tick.
+    """
+    from nightdesk.db import passes
+
+    try:
+        return _tell_transitions(database)
+    except Exception as error:
+        if not passes(error):
+            raise
+        log.warning("changes of budgets are told later: %s", error)
+        return 0
+
+
+def _tell_transitions(database: Database) -> int:
     from nightdesk.spend import gate
 
     with database.reading() as session:
@@ -129,6 +148,9 @@ def tell_transitions(database: Database) -> int:
     for one in found:
         emit_event(
             f"{_RESOURCE}{one.state}",
+            id=uuid.uuid5(
+                uuid.NAMESPACE_OID, f"{database.url.database} transition {one.id} {one.at.isoformat()}"
+            ),
             resource={"prefect.resource.id": f"{_RESOURCE}{one.budget}", "prefect.resource.name": one.budget},
             payload={"spent_usd": str(one.spent_usd), "cap_usd": str(one.cap_usd), "at": one.at.isoformat()},
         )

@@ -49,7 +49,9 @@ def show(
 def set_(
     name: _Name,
     cap: Annotated[str, typer.Option(help="In USD, such as 100.")],
-    window_h: Annotated[float | None, typer.Option(help="Rolling, in hours; default: 5.")] = None,
+    window_h: Annotated[
+        int | None, typer.Option(min=1, max=744, help="Rolling, in hours; default: 5.")
+    ] = None,
     day: Annotated[str | None, typer.Option(help="By the day in this time zone, instead.")] = None,
     warn: Annotated[str, typer.Option(help="The part of the cap at which to warn.")] = "0.8",
     scope: Annotated[ScopeKind, typer.Option(help="Whose money it counts.")] = ScopeKind.ALL,
@@ -65,19 +67,26 @@ def set_(
 ) -> None:
     """Set a budget, or change one: it holds from the next job on, with no restart."""
     from nightdesk.cli.output import console
+    from nightdesk.config import load_settings
     from nightdesk.money import show_usd
 
     fields: dict[str, Any] = {"scope": scope, "scope_name": of, "warn_ratio": warn}
     if day is not None:
         fields |= {"window": "day", "time_zone": day}
     if window_h is not None:
-        fields |= {"window_s": round(window_h * 3600)}
+        fields |= {"window_s": window_h * 3600}
     budget = _budget(
         name, cap, fields | {"cheap_at_warn": cheap_at_warn, "priority_at_warn": priority_at_warn}
     )
     changed = _save(budget, who=who, why=why, active=True)
     what = "is in force" if changed else "is in force already"
     console.print(f"budget {name} of {show_usd(budget.cap_usd, 2)} {what}", soft_wrap=True)
+    one_job = load_settings().jobs.max_usd
+    if budget.cap_usd < one_job:
+        console.print(
+            f"no job fits into it: each may spend {show_usd(one_job, 2)} (jobs.max_usd in nightdesk.toml)",
+            soft_wrap=True,
+        )
 
 
 @app.command()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from sqlalchemy import Row, text
 from sqlmodel import Session
 
+from nightdesk.errors import ConfigError
 from nightdesk.money import to_scale
 from nightdesk.states import OnError, ScopeKind, WindowKind
 
@@ -38,14 +39,17 @@ class Budget(BaseModel):
     @field_validator("cap_usd")
     @classmethod
     def _scaled(cls, value: Decimal) -> Decimal:
+        if to_scale(value) <= 0:
+            raise ValueError("it is less than the smallest amount that is booked")
         return to_scale(value)
 
     @field_validator("time_zone")
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
-        if value is not None and value not in zoneinfo.available_timezones():
-            raise ValueError(f"'{value}' is no time zone: name one such as Europe/Berlin")
-        return value
+        try:
+            return value if value is None else ZoneInfo(value).key
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            raise ValueError(f"'{value}' is no time zone: name one such as Europe/Berlin") from None
 
     @model_validator(mode="before")
     @classmethod
@@ -74,6 +78,8 @@ class Budget(BaseModel):
 
 
 _ADD = text("INSERT INTO nightdesk.budgets (name) VALUES (:name) ON CONFLICT DO NOTHING")
+
+_KNOWS_ZONE = text("SELECT EXISTS (SELECT 1 FROM pg_timezone_names WHERE name = :time_zone)")
 
 _LOCK_ALL = text("SELECT name FROM nightdesk.budgets ORDER BY name FOR UPDATE")
 
@@ -107,7 +113,13 @@ def save(session: Session, budget: Budget, *, who: str, why: str = "", active: b
     """Put a version into force at once; False if the one in force says the same.
 
     It takes the lock that admission takes: who is asking meanwhile is told by the old version or the new.
+
+    Raises:
+        ConfigError: if the database does not know the time zone; the gate could not count with it.
     """
+    zone = {"time_zone": budget.time_zone}
+    if budget.time_zone is not None and not session.connection().execute(_KNOWS_ZONE, zone).scalar():
+        raise ConfigError(f"budget {budget.name}: this Postgres knows no time zone '{budget.time_zone}'")
     session.connection().execute(_ADD, {"name": budget.name})
     lock(session)
     now = next((row for row in session.connection().execute(_NEWEST) if row.name == budget.name), None)

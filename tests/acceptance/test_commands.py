@@ -165,7 +165,7 @@ def test_bad_settings_are_one_clear_line_each(user: User) -> None:
 def test_a_budget_holds_from_the_next_job_on_and_a_raised_one_lets_work_flow_again(user: User) -> None:
     topic = (*RUN[:2], "Growing rhubarb", *RUN[3:])
     assert "no budget" in user("budget", "show").stdout
-    assert user("budget", "set", "fleet", "--cap", "0.50", "--why", "a test").returncode == 0
+    assert "no job fits" in user("budget", "set", "fleet", "--cap", "0.50", "--why", "a test").stdout
     asked = user.requests
     stopped = user(*topic)
     assert stopped.returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from nightdesk.db import Database
+from nightdesk.errors import ConfigError
 from nightdesk.spend import budgets
 from nightdesk.spend.ledger import reverse
 from nightdesk.spend.window import reopens_at
@@ -216,3 +218,12 @@ def rows_read(database: Database) -> int:
         explain = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {_MEASURE.text}")
         plan = session.connection().execute(explain, {"policies": policies}).scalar_one()
     return walk(plan[0]["Plan"])
+
+
+def test_a_time_zone_that_only_python_knows_is_refused(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightdesk.spend.budgets.ZoneInfo", lambda key: SimpleNamespace(key=key))
+    with pytest.raises(ConfigError, match="Mars/Olympus"):
+        set_budget(database, 5, window="day", time_zone="Mars/Olympus")
+    assert count(database, "budget_policies") == 0
