@@ -61,6 +61,7 @@ class LoopbackServer:
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=75,  # longer than any client of ours keeps a connection
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -25,6 +25,11 @@ _HOST = "127.0.0.1"
 _USAGE_ERROR = 2
 
 
+#: As long as providers' own. uvicorn's five seconds are as long as httpx keeps a connection: now and then a
+#: request would go out on one that is being closed, and nobody could say whether it is billed.
+KEEP_ALIVE_S = 75
+
+
 class _Server(uvicorn.Server):
     """Says on stdout that it listens, once it does."""
 
@@ -61,6 +66,7 @@ def run(options: SandboxOptions) -> None:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
     if options.exit_with_parent:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
