@@ -91,8 +91,8 @@ class Database:
         event.listen(self.engine, "checkout", self._require_alive)
         event.listen(self.engine, "checkin", _note_use)
         event.listen(self.engine, "begin", self._begin)
-        self._writing = self.engine.execution_options(nightdesk_limits="READ WRITE")
-        self._reading = self.engine.execution_options(nightdesk_limits="READ ONLY")
+        self._writing = self.engine.execution_options(nightdesk_begin="BEGIN")
+        self._reading = self.engine.execution_options(nightdesk_begin="BEGIN READ ONLY")
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
@@ -116,10 +116,10 @@ class Database:
         if "isolation_level" in options:
             return  # SQLAlchemy has told psycopg to begin it, or not to
         statements = ["BEGIN"]
-        if mode := options.get("nightdesk_limits"):
+        if begin := options.get("nightdesk_begin"):
             simulated = self.simulated_now.isoformat() if self.simulated_now else ""
             statements = [
-                f"BEGIN {mode}",
+                begin,  # never READ WRITE: a database may say that it is only read
                 f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}",
                 f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}",
                 f"SET LOCAL idle_in_transaction_session_timeout = {2 * STATEMENT_TIMEOUT_MS}",

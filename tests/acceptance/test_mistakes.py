@@ -173,7 +173,7 @@ def test_settings_that_cannot_be_read_are_one_line(user: User) -> None:
     file.rmdir()
 
 
-@pytest.mark.parametrize("moment", ["typer", "nightdesk.compose"])
+@pytest.mark.parametrize("moment", ["typer", "nightdesk.connection"])
 def test_ctrl_c_while_it_starts_ends_it_without_a_word(user: User, moment: str) -> None:
     script = f"""
 import builtins, os, signal

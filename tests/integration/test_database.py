@@ -48,7 +48,7 @@ def test_a_transaction_begins_with_one_message(database: Database) -> None:
     with database.transaction() as session:
         session.connection().execute(PID)
     begin, *rest = sent
-    assert begin.startswith("BEGIN READ WRITE; SET LOCAL")
+    assert begin.startswith("BEGIN; SET LOCAL")
     assert rest == [str(PID)]
 
 
@@ -101,3 +101,12 @@ def test_one_that_was_cut_a_moment_ago_fails_as_a_fault_that_passes(database: Da
     assert db.passes(gone.value)
     with database.reading() as session:
         assert session.connection().execute(text("SELECT 1")).scalar() == 1
+
+
+def test_a_database_that_says_it_is_only_read_is_not_written(database: Database) -> None:
+    with database.engine.begin() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+    database.dispose()
+    with pytest.raises(DBAPIError, match="read-only"), database.transaction() as session:
+        session.connection().execute(text("DELETE FROM nightdesk.jobs"))
