@@ -16,6 +16,7 @@ from blocks.providers import AnthropicProvider, ModelProvider, OpenAIProvider
 from blocks.sites import StaticSite
 from nightdesk.config import Settings
 from nightdesk.errors import ConfigError
+from nightdesk.validation import wrong_fields
 
 BlockType = TypeVar("BlockType", bound=Block)
 
@@ -78,11 +79,7 @@ async def documents(kind: type[BlockType]) -> dict[str, BlockType]:
 
 def unusable(kind: type[Block], name: str, error: ValidationError) -> ConfigError:
     """A block document that cannot be used, named with what is wrong with it."""
-    wrong = "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_input=False)
-    )
     return ConfigError(
-        f"the block {kind.get_block_type_slug()}/{name} cannot be used ({wrong}): "
+        f"the block {kind.get_block_type_slug()}/{name} cannot be used ({'; '.join(wrong_fields(error))}): "
         "save it again in the Prefect UI, or run `python -m deployments.apply`"
     )

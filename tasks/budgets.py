@@ -16,10 +16,12 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.objects import BlockDocument
 from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
+from pydantic import ValidationError
 
 from nightdesk.config import load_settings
 from nightdesk.connection import open_database
 from nightdesk.errors import ConfigError
+from nightdesk.validation import wrong_fields
 from tasks.retrying import RETRIES
 
 if TYPE_CHECKING:
@@ -76,8 +78,10 @@ async def _mirror(
         with database.transaction() as session:
             budgets.save(session, budget, who="Prefect", why=f"block {name}, {version}")
             budgets.set_mirrored(session, name, version)
+    except ValidationError as error:
+        _unusable(name, version, "; ".join(wrong_fields(error)))
     except (ValueError, ConfigError) as error:
-        _unusable(name, version, _in_words(error))
+        _unusable(name, version, str(error))
 
 
 async def _without_block(client: PrefectClient, database: Database, name: str, known: Mirrored) -> None:
@@ -100,17 +104,6 @@ async def _write_block(client: PrefectClient, database: Database, known: Mirrore
     written = await client.read_block_document_by_name(name, "budget")
     with database.transaction() as session:
         budgets.set_mirrored(session, name, str(written.updated))
-
-
-def _in_words(error: Exception) -> str:
-    from pydantic import ValidationError
-
-    if not isinstance(error, ValidationError):
-        return str(error)
-    return "; ".join(
-        f"{'.'.join(str(part) for part in one['loc']) or 'the whole'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)
-    )
 
 
 def _unusable(name: str, version: str, why: str) -> None:

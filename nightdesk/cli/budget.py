@@ -117,14 +117,12 @@ def _budget(name: str, cap: str, fields: dict[str, Any]) -> Budget:
     from nightdesk.errors import InputError, InputProblem
     from nightdesk.money import parse_usd
     from nightdesk.spend.budgets import Budget
+    from nightdesk.validation import wrong_fields
 
     try:
         return Budget.model_validate({"name": name, "cap_usd": parse_usd(cap)} | fields)
     except ValidationError as error:
-        wrong = [
-            InputProblem(f"{'.'.join(str(part) for part in one['loc']) or name}: {one['msg']}")
-            for one in error.errors(include_url=False, include_input=False)
-        ]
+        wrong = [InputProblem(one) for one in wrong_fields(error, name)]
         raise InputError("the options", wrong) from None
 
 

@@ -20,6 +20,7 @@ from nightdesk.llm.calls import rejections
 from nightdesk.llm.metered import Answer, Ask, MeteredClient, call_key
 from nightdesk.llm.port import Stop
 from nightdesk.text import shorten, storable
+from nightdesk.validation import wrong_fields
 from nightdesk.world import World
 
 #: Questions asked per claim: the first, and one more that says what was wrong with the answer.
@@ -154,10 +155,7 @@ def parse(schema: type[Output], text: str) -> Output:
     try:
         output = schema.model_validate_json(fenced["inner"] if fenced else text)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc']) or 'answer'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)[:5]
-        )
+        wrong = "; ".join(wrong_fields(error, "answer")[:5])
         raise Unusable(f"it does not fit the schema ({shorten(wrong, 800)})") from None
     return schema.model_validate(_clean(output.model_dump()))
 
