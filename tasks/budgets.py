@@ -76,8 +76,7 @@ async def _mirror(
     try:
         budget = Budget.read(name, document.data)
         with database.transaction() as session:
-            budgets.save(session, budget, who="Prefect", why=f"block {name}, {version}")
-            budgets.set_mirrored(session, name, version)
+            budgets.take_over(session, budget, version)
     except ValidationError as error:
         _unusable(name, version, "; ".join(wrong_fields(error)))
     except (ValueError, ConfigError) as error:
@@ -103,7 +102,7 @@ async def _write_block(client: PrefectClient, database: Database, known: Mirrore
     await Budget.of(known.newest.budget).asave(name, overwrite=True, client=client)
     written = await client.read_block_document_by_name(name, "budget")
     with database.transaction() as session:
-        budgets.set_mirrored(session, name, str(written.updated))
+        budgets.set_mirrored(session, name, str(written.updated), known.newest.id)
 
 
 def _unusable(name: str, version: str, why: str) -> None:

@@ -153,10 +153,10 @@ class Mirrored:
 _MIRRORED = text("SELECT name, block_version, block_policy_id FROM nightdesk.budgets")
 
 _SET_MIRRORED = text("""
-    UPDATE nightdesk.budgets SET block_version = :version, block_policy_id = (
-        SELECT max(id) FROM nightdesk.budget_policies WHERE budget = :name)
-    WHERE name = :name
+    UPDATE nightdesk.budgets SET block_version = :version, block_policy_id = :policy_id WHERE name = :name
 """)
+
+_NEWEST_ID = text("SELECT max(id) FROM nightdesk.budget_policies WHERE budget = :name")
 
 
 def mirrored(session: Session) -> dict[str, Mirrored]:
@@ -170,9 +170,22 @@ def mirrored(session: Session) -> dict[str, Mirrored]:
     }
 
 
-def set_mirrored(session: Session, name: str, version: str) -> None:
-    """The block of this version and the budget as it is now say the same."""
-    session.connection().execute(_SET_MIRRORED, {"name": name, "version": version})
+def take_over(session: Session, budget: Budget, version: str) -> None:
+    """Put into force what this version of the budget's block says.
+
+    Raises:
+        ConfigError: see `save`.
+    """
+    save(session, budget, who="Prefect", why=f"block {budget.name}, {version}")
+    # Under the locks of `save`: nothing newer can have come in between.
+    policy_id = session.connection().execute(_NEWEST_ID, {"name": budget.name}).scalar_one()
+    set_mirrored(session, budget.name, version, policy_id)
+
+
+def set_mirrored(session: Session, name: str, version: str, policy_id: int) -> None:
+    """The block of this version and this policy say the same."""
+    values = {"name": name, "version": version, "policy_id": policy_id}
+    session.connection().execute(_SET_MIRRORED, values)
 
 
 def _read(row: Row[Any]) -> Policy:

@@ -80,6 +80,25 @@ async def test_what_the_command_line_sets_is_written_into_the_block_and_not_undo
     assert count(blocks, "budget_policies") == 2
 
 
+async def test_what_is_set_while_the_block_is_written_reaches_it_at_the_next_tick(
+    blocks: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_budget(blocks, 100)
+    save = Budget.asave
+
+    async def meanwhile(self: Budget, *given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(Budget, "asave", save)
+        set_budget(blocks, 200)
+        return await save(self, *given, **named)
+
+    monkeypatch.setattr(Budget, "asave", meanwhile)
+    await mirror_budgets(blocks)
+    assert (await Budget.aload("fleet")).cap_usd == 100
+    await mirror_budgets(blocks)
+    assert (await Budget.aload("fleet")).cap_usd == 200
+    assert cap(blocks) == 200
+
+
 @pytest.mark.parametrize(
     ("change", "without", "why"),
     [
