@@ -90,36 +90,37 @@ def measure(session: Session, policies: Sequence[Policy]) -> list[Measure]:
     return [Measure(one, found[one.id].spent_usd, found[one.id].held_usd) for one in policies]
 
 
-# First the minute in which enough money rolls out, then the very entry.
-_ROLLS_OUT = text("""
-    WITH edge AS MATERIALIZED (SELECT nightdesk.now() - make_interval(secs => :window_s) AS at),
-    money AS MATERIALIZED (
-        SELECT e.occurred_at AS at, sum(CASE WHEN e.reverses IS NULL THEN e.amount ELSE -e.amount END) AS usd
-        FROM nightdesk.ledger_entries e, edge
-        WHERE e.book = 'money' AND e.occurred_at > edge.at AND e.occurred_at < :until
-          AND (:scope = 'all' OR (:scope = 'site' AND e.site = :scope_name)
-               OR (:scope = 'phase' AND e.phase = :scope_name))
-        GROUP BY e.occurred_at
-    ), rolled AS (SELECT at, sum(usd) OVER (ORDER BY at) AS usd FROM money)
-    SELECT min(at) + make_interval(secs => :window_s) FROM rolled WHERE usd >= :enough
-""")
+_EDGE = """
+    b AS MATERIALIZED (
+        SELECT p.*, nightdesk.now() - make_interval(secs => p.window_s) AS edge
+        FROM nightdesk.budget_policies p WHERE p.id = :policy
+    )
+"""
 
-_MINUTE = text("""
-    WITH edge AS MATERIALIZED (SELECT nightdesk.now() - make_interval(secs => :window_s) AS at),
-    rolled_out AS (
+# First the minute in which enough money rolls out, then the very entry.
+_MINUTE = text(f"""
+    WITH {_EDGE}, rolled_out AS (
         SELECT coalesce(sum(CASE WHEN e.reverses IS NULL THEN e.amount ELSE -e.amount END), 0) AS usd
-        FROM nightdesk.ledger_entries e, edge
-        WHERE e.book = 'money' AND e.occurred_at >= date_trunc('minute', edge.at) AND e.occurred_at <= edge.at
-          AND (:scope = 'all' OR (:scope = 'site' AND e.site = :scope_name)
-               OR (:scope = 'phase' AND e.phase = :scope_name))
+        FROM b JOIN nightdesk.ledger_entries e ON {_IN_SCOPE.format(b="b", row="e")}
+        WHERE e.book = 'money' AND e.occurred_at >= date_trunc('minute', b.edge) AND e.occurred_at <= b.edge
     ), minutes AS (
-        SELECT starts, sum(s.usd) OVER (ORDER BY starts) AS usd FROM nightdesk.spend_sums s, edge
-        WHERE scope_kind = :scope AND scope_name = :scope_name AND width_s = 60
-          AND starts >= date_trunc('minute', edge.at)
+        SELECT s.starts, sum(s.usd) OVER (ORDER BY s.starts) AS usd
+        FROM b JOIN nightdesk.spend_sums s USING (scope_kind, scope_name)
+        WHERE s.width_s = 60 AND s.starts >= date_trunc('minute', b.edge)
     )
     SELECT min(starts) + interval '1 minute' FROM minutes, rolled_out
     WHERE minutes.usd - rolled_out.usd >= :enough
-""")
+""")  # noqa: S608  the parts are constants above
+
+_ROLLS_OUT = text(f"""
+    WITH {_EDGE}, money AS (
+        SELECT e.occurred_at AS at, sum(CASE WHEN e.reverses IS NULL THEN e.amount ELSE -e.amount END) AS usd
+        FROM b JOIN nightdesk.ledger_entries e ON {_IN_SCOPE.format(b="b", row="e")}
+        WHERE e.book = 'money' AND e.occurred_at > b.edge AND e.occurred_at < :until
+        GROUP BY e.occurred_at
+    ), rolled AS (SELECT at, sum(usd) OVER (ORDER BY at) AS usd FROM money)
+    SELECT min(rolled.at) + make_interval(secs => min(b.window_s)) FROM rolled, b WHERE rolled.usd >= :enough
+""")  # noqa: S608  the parts are constants above
 
 _MIDNIGHT = text("""
     SELECT (date_trunc('day', nightdesk.now() AT TIME ZONE :time_zone) + interval '1 day')
@@ -138,12 +139,7 @@ def reopens_at(session: Session, found: Measure, task_usd: Decimal) -> datetime 
         return None
     if budget.window is WindowKind.DAY:
         return _scalar(session, _MIDNIGHT, {"time_zone": budget.time_zone})
-    values = {
-        "window_s": budget.window_s,
-        "scope": budget.scope,
-        "scope_name": budget.scope_name,
-        "enough": enough,
-    }
+    values = {"policy": found.policy.id, "enough": enough}
     until = _scalar(session, _MINUTE, values)
     return None if until is None else _scalar(session, _ROLLS_OUT, values | {"until": until})
 
