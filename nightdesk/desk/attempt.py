@@ -62,7 +62,7 @@ async def attend(
 
 
 async def _enter_lane(desk: Desk, claim: Claim) -> None:
-    paused = await desk.transact(lambda session: lanes.admit(session, claim))
+    paused = await desk.transact(lambda session: lanes.enter(session, claim))
     if paused is not None:
         raise paused
 

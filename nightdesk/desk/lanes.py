@@ -208,7 +208,7 @@ def reopen(session: Session, lane: Lane) -> bool:
 # ── the breaker ──────────────────────────────────────────────────────────────────────────────────
 
 
-def admit(session: Session, claim: Claim) -> Paused | None:
+def enter(session: Session, claim: Claim) -> Paused | None:
     """Whether a claim may use its lane now: None if so. One that comes to an unproven lane first tries it.
 
     It is returned and not raised, since what is written here is to be committed either way.

@@ -192,7 +192,7 @@ def test_of_workers_that_come_at_the_same_instant_one_tries_it(bench: Bench) -> 
 
 def admit_in_a_transaction(database: Database, claim: Claim) -> Paused | None:
     with database.transaction() as session:
-        answer = lanes.admit(session, claim)
+        answer = lanes.enter(session, claim)
         time.sleep(0.02)
         return answer
 
@@ -349,7 +349,7 @@ async def test_a_success_writes_nothing_when_there_is_nothing_to_forget(bench: B
     (claim,) = bench.claims(1)
     await bench.desk.client.ask(ask_of(claim))
     with bench.database.transaction() as session:
-        assert lanes.admit(session, claim) is None
+        assert lanes.enter(session, claim) is None
         lanes.ended(session, claim)
         written = session.connection().execute(text("SELECT pg_current_xact_id_if_assigned()")).scalar()
     assert written is None
@@ -371,7 +371,7 @@ def test_workers_that_open_try_and_close_lanes_at_the_same_time_do_not_wait_for_
                     lanes.end_due(session)
                     lanes.closed(session)
                 with bench.database.transaction() as session:
-                    lanes.admit(session, claim)
+                    lanes.enter(session, claim)
                 with bench.database.transaction() as session:
                     queue.renew(session, claim, 900)
                     lanes.failed(session, claim, ANTHROPIC, "503")

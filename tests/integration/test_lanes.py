@@ -109,7 +109,7 @@ class Bench:
 
     def admit(self, claim: Claim) -> Paused | None:
         with self.database.transaction() as session:
-            return lanes.admit(session, claim)
+            return lanes.enter(session, claim)
 
     async def open_breaker(self) -> list[Claim]:
         """Two jobs fail: the lane is closed from now on."""
@@ -218,9 +218,9 @@ def test_while_one_job_tries_a_lane_nobody_is_claimed_for_it_but_the_job_itself_
         queue.hand_back_run(session, "run-a", [claim.job_id])
     go(database, 61)
     with database.transaction() as session:
-        assert lanes.admit(session, claim) is None
+        assert lanes.enter(session, claim) is None
         assert lanes.closed(session) == {ANTHROPIC}
-        assert lanes.admit(session, claim) is None
+        assert lanes.enter(session, claim) is None
 
 
 def test_a_pause_that_somebody_reports_while_one_job_tries_the_lane_is_kept_to_its_time(
@@ -232,7 +232,7 @@ def test_a_pause_that_somebody_reports_while_one_job_tries_the_lane_is_kept_to_i
         lanes.pause(session, ANTHROPIC, "401", 60, unproven=True)
     go(database, 61)
     with database.transaction() as session:
-        assert lanes.admit(session, claim) is None
+        assert lanes.enter(session, claim) is None
         lanes.pause(session, ANTHROPIC, "429", 600)
         lanes.ended(session, claim)
     go(database, 599)
@@ -245,8 +245,8 @@ def test_a_person_opens_a_lane_and_it_is_trusted_at_once(database: Database) -> 
     with database.transaction() as session:
         lanes.pause(session, ANTHROPIC, "401", 60, unproven=True)
         assert lanes.reopen(session, ANTHROPIC)
-        assert lanes.admit(session, first) is None
-        assert lanes.admit(session, second) is None
+        assert lanes.enter(session, first) is None
+        assert lanes.enter(session, second) is None
         assert not lanes.reopen(session, ANTHROPIC)
     assert changes(database) == [(ANTHROPIC, OPENED), (ANTHROPIC, CLOSED)]
 
