@@ -63,7 +63,7 @@ class Stack:
     supervisor: Supervisor
 
     def serve(self, for_s: float | None = None) -> None:
-        """Keep everything alive for so many seconds; by default without a number until Ctrl-C."""
+        """Keep everything alive for so many seconds; without a number until Ctrl-C."""
         self.supervisor.serve(for_s)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Emitted by a tick that ends as failed; an automation runs the dead-letter deployment on it.
 PHASE_FAILED = "nightdesk.phase.failed"
 #: Emitted by a tick that had to settle without the budgets' gate what may begin.
-GATE_FAILED = "nightdesk.gate.failed"
+GATE_FAILED = "nightdesk.budget-gate.failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ async def run_phase(
     if report.gate_error is not None:
         emit_event(
             GATE_FAILED,
-            resource={"prefect.resource.id": "nightdesk.gate", "prefect.resource.name": "the budgets' gate"},
+            resource={
+                "prefect.resource.id": "nightdesk.budget-gate",
+                "prefect.resource.name": "the budgets' gate",
+            },
             payload={"flow_run_id": str(flow_run.id), "why": report.gate_error},
         )
     if not report.outcomes:
