@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import time
+from http.client import HTTPConnection
 
 import httpx2
 
 from nightdesk.sandbox import SandboxProcess
-
-REQUEST = b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def test_it_keeps_one_for_longer_than_clients_do(process: SandboxProcess) -> None:
@@ -17,9 +15,19 @@ def test_it_keeps_one_for_longer_than_clients_do(process: SandboxProcess) -> Non
     theirs_s = httpx2.Limits().keepalive_expiry
     assert theirs_s is not None
     address = httpx2.URL(process.base_url)
-    with socket.create_connection((address.host, address.port or 80), timeout=5) as connection:
-        connection.sendall(REQUEST)
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 404")
+    connection = HTTPConnection(address.host, address.port, timeout=5)
+    try:
+        status_of(connection)
+        used = connection.sock
         time.sleep(theirs_s + 1.0)
-        connection.sendall(REQUEST)
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 404")
+        assert status_of(connection) == 404
+        assert connection.sock is used
+    finally:
+        connection.close()
+
+
+def status_of(connection: HTTPConnection) -> int:
+    connection.request("GET", "/nothing")
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
