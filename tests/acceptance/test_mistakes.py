@@ -177,6 +177,7 @@ def test_settings_that_cannot_be_read_are_one_line(user: User) -> None:
 def test_ctrl_c_while_it_starts_ends_it_without_a_word(user: User, moment: str) -> None:
     script = f"""
 import builtins, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where it is ignored
 load = builtins.__import__
 def interrupted(name, *rest):
     if name == {moment!r}:
